@@ -1,0 +1,63 @@
+"""The command line of llmshed: one module a verb; every heavy import waits until its verb runs."""
+
+import os
+import sys
+
+import typer
+
+from llmshed import __version__
+from llmshed.errors import ExitCode, LlmshedError
+
+from . import classify, config, man, serve, simulate, tokenize_
+
+app = typer.Typer(
+    name="llmshed",
+    help="Admission control and load shedding in front of LLM servers.",
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_show_locals=False,
+    rich_markup_mode=None,
+)
+app.command("serve")(serve.serve)
+app.command("tokenize")(tokenize_.tokenize)
+app.command("classify")(classify.classify)
+app.command("simulate")(simulate.simulate)
+app.add_typer(config.app, name="config")
+app.command("man")(man.man)
+
+
+def _print_version(*, wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"llmshed {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Print the version."),
+) -> None:
+    """Admission control and load shedding in front of LLM servers."""
+
+
+def main() -> None:
+    """Run the command line; an expected error is one line on stderr and its exit code.
+
+    Usage errors end with 64 instead of click's 2, which monitoring systems read as critical.
+    """
+    usage_error = typer.BadParameter.__mro__[1]
+    try:
+        code = app(standalone_mode=False)
+    except usage_error as error:
+        error.show()  # type: ignore[attr-defined]  # click's UsageError, which typer does not export
+        sys.exit(ExitCode.USAGE)
+    except LlmshedError as error:
+        for line in str(error).splitlines():
+            typer.echo(f"llmshed: {line}", err=True)
+        sys.exit(error.exit_code)
+    except typer.Abort:
+        sys.exit(ExitCode.INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of a pipe left (`llmshed ... | head`): not an error; stdout must not be flushed again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(ExitCode.OK)
+    sys.exit(code if isinstance(code, int) else ExitCode.OK)

@@ -1,0 +1,5 @@
+"""`python -m llmshed.commands`."""
+
+from . import main
+
+main()

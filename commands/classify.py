@@ -1,0 +1,5 @@
+"""`llmshed classify`."""
+
+
+def classify() -> None:
+    """Replaced by the verb's own change."""

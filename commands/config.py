@@ -1,0 +1,5 @@
+"""`llmshed config`."""
+
+import typer
+
+app = typer.Typer()

@@ -1,0 +1,5 @@
+"""`llmshed man`."""
+
+
+def man() -> None:
+    """Replaced by the verb's own change."""

@@ -1,0 +1,5 @@
+"""`llmshed serve`."""
+
+
+def serve() -> None:
+    """Replaced by the verb's own change."""

@@ -1,0 +1,5 @@
+"""`llmshed simulate`."""
+
+
+def simulate() -> None:
+    """Replaced by the verb's own change."""

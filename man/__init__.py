@@ -1,0 +1,1 @@
+"""The manual pages of this version, read as resources by `llmshed man`."""

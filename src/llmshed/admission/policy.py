@@ -1,0 +1,115 @@
+"""The numbers that admission decides by: frozen values, replaced whole by a `PolicyChanged` or `ReplicaUp` event."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from llmshed.admission.request import Intent, Lane, PriorityClass
+
+
+@dataclass(frozen=True, slots=True)
+class LanePolicy:
+    """The thresholds of a lane, in tokens; None where the lane sets no bound of its own."""
+
+    max_input_tokens: int | None
+    max_output_tokens: int | None
+    default_output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class TenantPolicy:
+    """What a tenant's key allows: intents, the highest class it may use, the class it gets unasked, its own quota."""
+
+    name: str
+    intents: frozenset[Intent] = frozenset(Intent)
+    default_intent: Intent = Intent.INTERACTIVE
+    top_class: PriorityClass = PriorityClass.NORMAL
+    weight: float = 1.0
+    max_concurrent_requests: int | None = None
+    max_reserved_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelLimits:
+    """What one sequence may hold at most on a replica, in tokens, whatever is free."""
+
+    max_input_tokens: int
+    max_total_tokens: int
+    max_output_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaBudget:
+    """What a replica may lend.
+
+    Args:
+        gross_ceiling_tokens: most reserved tokens that the replica was tested to carry.
+        guard_band_ratio: share of it that is never lent, 0 <= ratio < 1.
+        hard_cap_sequences: most sequences at once, whatever their size.
+        prefill_tokens_per_second: rate at which prompts are processed; None when unknown.
+        decode_seconds_per_token: time of one further token of a sequence under load; None when unknown.
+        release_grace_seconds: how long the engine may hold a request whose client left after its first token.
+    """
+
+    gross_ceiling_tokens: int
+    guard_band_ratio: float
+    hard_cap_sequences: int
+    prefill_tokens_per_second: float | None = None
+    decode_seconds_per_token: float | None = None
+    release_grace_seconds: float = 1.0
+
+    @property
+    def guard_band_tokens(self) -> int:
+        """Return the guard band, rounded up: the part that is held back never shrinks by rounding."""
+        return -int(-self.guard_band_ratio * self.gross_ceiling_tokens // 1)
+
+    @property
+    def safe_budget_tokens(self) -> int:
+        """Return what policy may lend: gross ceiling less guard band."""
+        return self.gross_ceiling_tokens - self.guard_band_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaSpec:
+    """One replica as admission sees it.
+
+    Args:
+        name: unique name, used as a metric label.
+        pool: name of the pool that it belongs to.
+        budget: what it may lend.
+        limits: what one sequence may hold there.
+        overrun_chunk_tokens: the engine rounds a longer output up to a multiple of this (TGI >= 3.1.1: 1,024); 0 when
+            it stops exactly at the ceiling.
+        profile: name and version of the profile behind the budget, or `uncalibrated`.
+    """
+
+    name: str
+    pool: str
+    budget: ReplicaBudget
+    limits: ModelLimits
+    overrun_chunk_tokens: int = 0
+    profile: str = "uncalibrated"
+
+
+@dataclass(frozen=True, slots=True)
+class PoolPolicy:
+    """Replicas of one model that serve the same lanes."""
+
+    name: str
+    model: str
+    aliases: frozenset[str]
+    lanes: frozenset[Lane]
+
+    def serves(self, model: str) -> bool:
+        """Say whether a request for `model` may go to this pool."""
+        return model == self.model or model in self.aliases
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionPolicy:
+    """Everything that the operator sets; pools keep the order of the configuration."""
+
+    lanes: Mapping[Lane, LanePolicy]
+    pools: tuple[PoolPolicy, ...]
+    tenants: Mapping[str, TenantPolicy]
+    max_retry_after_seconds: float = 60.0
+    version: str = ""

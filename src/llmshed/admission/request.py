@@ -1,0 +1,85 @@
+"""What the core knows of a request: counted integers and declared wishes, never a byte of its text."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Intent(StrEnum):
+    """What a request is for, declared by key or route; a client may only ask for less."""
+
+    INTERACTIVE = "interactive"
+    BULK = "bulk"
+
+
+class PriorityClass(StrEnum):
+    """Order of shedding inside a lane; `HIGH` is shed last."""
+
+    HIGH = "high"
+    NORMAL = "normal"
+    LOW = "low"
+
+    @property
+    def rank(self) -> int:
+        """Return 0 for the class that is served first."""
+        return _CLASS_ORDER.index(self)
+
+
+_CLASS_ORDER = (PriorityClass.HIGH, PriorityClass.NORMAL, PriorityClass.LOW)
+
+
+class Lane(StrEnum):
+    """A class of service with its own limits, budget and promise."""
+
+    INTERACTIVE = "interactive"
+    BULK = "bulk"
+    OVERFLOW = "overflow"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request as it stands at the door, after its tokens were counted.
+
+    Args:
+        key: the gateway's own identity of the request; a client's request id never is.
+        tenant: name of an entry in `AdmissionPolicy.tenants`.
+        model: the model asked for, a name or an alias of a pool.
+        prompt_tokens: input tokens of each prompt; one entry but for lists of prompts; each >= 0.
+        copies: sequences that each prompt runs as (`n` or `best_of`), >= 1.
+        asked_output_tokens: the ceiling that the client asked for; None when it named none.
+        asked_intent: intent that the client declared; None when it declared none.
+        asked_class: priority class that the client declared; None when it declared none.
+        streamed: whether the answer is a stream, so that a first token is seen.
+        arrived_at: clock reading when the request reached the gateway, in seconds.
+        deadline: clock reading after which an answer is useless; None without one.
+        session: keyed hash of the session; None without one.
+        prefix_blocks: keyed hashes of the prompt's leading blocks, first block first.
+    """
+
+    key: int
+    tenant: str
+    model: str
+    prompt_tokens: tuple[int, ...]
+    copies: int = 1
+    asked_output_tokens: int | None = None
+    asked_intent: Intent | None = None
+    asked_class: PriorityClass | None = None
+    streamed: bool = True
+    arrived_at: float = 0.0
+    deadline: float | None = None
+    session: str | None = None
+    prefix_blocks: tuple[str, ...] = ()
+
+    @property
+    def sequences(self) -> int:
+        """Return how many sequences the engine runs for this request."""
+        return len(self.prompt_tokens) * self.copies
+
+    @property
+    def input_tokens(self) -> int:
+        """Return the input tokens of all sequences together."""
+        return sum(self.prompt_tokens) * self.copies
+
+    @property
+    def longest_prompt_tokens(self) -> int:
+        """Return the input tokens of the longest single prompt, which the model's limits apply to."""
+        return max(self.prompt_tokens)

@@ -1,0 +1,50 @@
+"""Settings of the lanes: thresholds, default ceilings and objectives."""
+
+from llmshed.config.base import Seconds, Settings, Tokens
+
+
+class InteractiveLane(Settings):
+    """`[lanes.interactive]`: short, latency-sensitive turns."""
+
+    max_input_tokens: Tokens = 4096
+    """Most input tokens of a prompt in this lane; larger prompts go to bulk."""
+    max_output_tokens: Tokens = 1024
+    """Highest output ceiling in this lane; a request that asks for more goes to bulk."""
+    default_output_tokens: Tokens = 512
+    """Output ceiling of a request that names none."""
+    ttft_objective_seconds: Seconds = 2.0
+    """Service objective: arrival to first token."""
+    tpot_objective_seconds: Seconds = 0.1
+    """Service objective: mean time per output token after the first."""
+    first_byte_timeout_seconds: Seconds = 60.0
+    """Longest silence of the engine before its first byte."""
+    idle_timeout_seconds: Seconds = 60.0
+    """Longest silence between two bytes of an answer that has begun."""
+
+
+class BulkLane(Settings):
+    """`[lanes.bulk]`: long prompts and work that can wait."""
+
+    max_input_tokens: Tokens | None = None
+    """Most input tokens of a prompt in this lane; beyond it is overflow. Unset: what a pool can hold."""
+    max_output_tokens: Tokens | None = None
+    """Highest output ceiling in this lane; beyond it is refused. Unset: what the model permits."""
+    default_output_tokens: Tokens = 1024
+    """Output ceiling of a request that names none."""
+    ttft_objective_seconds: Seconds = 120.0
+    """Service objective: arrival to first token."""
+    tpot_objective_seconds: Seconds = 0.1
+    """Service objective: mean time per output token after the first."""
+    first_byte_timeout_seconds: Seconds = 600.0
+    """Longest silence of the engine before its first byte."""
+    idle_timeout_seconds: Seconds = 120.0
+    """Longest silence between two bytes of an answer that has begun."""
+
+
+class LaneSettings(Settings):
+    """`[lanes]`: one table for each lane; overflow has none, since it never enters a GPU queue."""
+
+    interactive: InteractiveLane = InteractiveLane()
+    """The interactive lane."""
+    bulk: BulkLane = BulkLane()
+    """The bulk lane."""

@@ -1,0 +1,66 @@
+"""Settings of the pools: which replicas serve which model and lanes, and what is known of them."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from llmshed.config.base import Name, Ratio, Seconds, Settings, Tokens
+
+
+class ReplicaSettings(Settings):
+    """`[[pools.replicas]]`: one engine instance."""
+
+    name: Name
+    """Unique name; it labels metrics and is told to clients in `x-llmshed-replica`."""
+    url: str
+    """`http://HOST:PORT` of the engine, or `simulated:` for a simulated replica inside this process."""
+
+
+class PoolSettings(Settings):
+    """`[[pools]]`: replicas of one model that serve the same lanes."""
+
+    name: Name = "main"
+    """Unique name of the pool."""
+    engine: Literal["tgi"] = "tgi"
+    """Engine of the replicas."""
+    engine_version: str = "auto"
+    """Version of the engine (`3.3.5`); `auto` takes it from the engine's `/info`."""
+    model: str = "auto"
+    """Model id that clients ask for; `auto` takes it from the engine's `/info`."""
+    aliases: tuple[str, ...] = ("tgi", "dummy")
+    """Other model names that clients may send: text-generation sends `tgi`, huggingface_hub sends `dummy`."""
+    lanes: Annotated[tuple[Literal["interactive", "bulk"], ...], Field(min_length=1)] = ("interactive", "bulk")
+    """Lanes that the pool serves."""
+    replicas: Annotated[tuple[ReplicaSettings, ...], Field(min_length=1)]
+    """The replicas."""
+    tokenizer: str = "auto"
+    """Directory, hub id, or `auto`: the hub id is the model id that the engine tells."""
+    profile: str | None = None
+    """Profile file that `llmshed calibrate` wrote. Unset: a simulated replica's own, else `uncalibrated`."""
+    on_count_mismatch: Literal["refuse", "derate", "warn"] = "refuse"
+    """When the start-up self-check counts other than the engine: refuse to use the pool, halve its budget, or warn."""
+    derate_ratio: Ratio = 0.5
+    """Share of the gross ceiling that is taken away while a pool is derated."""
+    gross_ceiling_tokens: Tokens | None = None
+    """Gross ceiling of each replica, for a pool without a profile."""
+    max_concurrent_sequences: Annotated[int, Field(ge=1)] | None = None
+    """Hard cap of each replica in sequences; unset: the profile's, else the engine's `max_concurrent_requests`."""
+    max_total_tokens: Tokens | None = None
+    """Most input and output tokens of one sequence; unset: what the engine tells."""
+    release_grace_seconds: Seconds = 1.0
+    """How long the tokens of a gone client stay charged after its first token."""
+    allow_truncate: bool = False
+    """Take TGI's `truncate`; both counts are then told. Otherwise it is refused, since it cuts a prompt silently."""
+    image_tokens: Tokens | None = None
+    """Upper bound of the tokens of one image; unset: the engine is asked to count prompts with images."""
+
+
+class AdmissionSettings(Settings):
+    """`[admission]`: rules that hold for all pools."""
+
+    guard_band_ratio: Ratio = 0.10
+    """Part of a gross ceiling that is never lent, where the profile names none."""
+    retry_jitter_ratio: Annotated[float, Field(ge=0, le=4, strict=False)] = 1.0
+    """A Retry-After is drawn between the estimate and (1 + this) times it: callers refused together come back apart."""
+    max_retry_after_seconds: Seconds = 60.0
+    """Longer waits are told truly, with `x-should-retry: false`, since clients mishandle them."""

@@ -1,0 +1,64 @@
+"""Settings of the two listeners and of the daemon's life."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from llmshed.config.base import Seconds, Settings
+
+Bytes = Annotated[int, Field(ge=1)]
+
+
+class ServerSettings(Settings):
+    """`[server]`: where the gateway listens and how it starts and stops."""
+
+    listen: str = "127.0.0.1:8080"
+    """Address and port of the data listener, `HOST:PORT`; port 0 takes a free one."""
+    admin_listen: str = "127.0.0.1:9901"
+    """Address of the admin listener, `HOST:PORT` or `unix:/PATH`; elsewhere than on loopback it needs a token."""
+    admin_token_file: str | None = None
+    """File that holds the digest line of the admin token (`sha256:HEX`, from `llmshed config key`)."""
+    allow_keyless: bool = False
+    """Serve without tenants' keys on an address other than loopback."""
+    max_body_bytes: Bytes = 2_000_000
+    """Largest request body; TGI's own bound is 2,000,000 on every route."""
+    max_headers: Annotated[int, Field(ge=8)] = 64
+    """Most request headers."""
+    max_header_bytes: Annotated[int, Field(ge=1024)] = 16_384
+    """Most bytes of request headers together; one line may have half of it."""
+    body_timeout_seconds: Seconds = 60.0
+    """Longest time from the headers of a request to the last byte of its body."""
+    keepalive_seconds: Seconds = 75.0
+    """How long an idle client connection is kept."""
+    drain_delay_seconds: Annotated[float, Field(ge=0, strict=False)] = 5.0
+    """After SIGTERM the listener stays open this long and answers new work 503, so that balancers notice."""
+    drain_window_seconds: Seconds = 600.0
+    """How long after SIGTERM running requests may take to end."""
+    event_loop: Literal["uvloop", "asyncio"] = "uvloop"
+    """Implementation of the event loop."""
+    decision_history: Annotated[int, Field(ge=1, le=100_000)] = 1000
+    """How many decisions `/admin/decisions` remembers."""
+
+
+class LogSettings(Settings):
+    """`[log]`: what is written down; prompt text never is."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """Least severe level of the JSON lines on standard error."""
+    decisions: str = "stderr"
+    """Where the decision log goes: `stderr`, `stdout`, `off`, or the path of a file that is appended to."""
+    hash_key_file: str | None = None
+    """File whose bytes key the session and prefix hashes; without it a fresh key is drawn at each start."""
+
+
+class UpstreamSettings(Settings):
+    """`[upstream]`: how replicas are asked."""
+
+    connect_timeout_seconds: Seconds = 5.0
+    """Longest time to connect to a replica."""
+    pool_idle_seconds: Seconds = 4.0
+    """How long an idle connection to a replica is kept; below the engine's own bound (uvicorn closes at 5 s)."""
+    probe_interval_seconds: Seconds = 2.0
+    """How often a replica that carries no traffic is asked for its health."""
+    probe_timeout_seconds: Seconds = 10.0
+    """Longest time a probe may take; a replica behind a long prefill step answers late."""

@@ -1,0 +1,177 @@
+"""The interface of an engine adapter, and the values that pass through it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+from llmshed.admission.reasons import Reason
+from llmshed.errors import LlmshedError
+from llmshed.tokenizing.prompts import Prompt
+
+
+class Route(StrEnum):
+    """A generating or counting route of the data listener; the value is its path."""
+
+    ROOT = "/"
+    GENERATE = "/generate"
+    GENERATE_STREAM = "/generate_stream"
+    CHAT = "/v1/chat/completions"
+    COMPLETIONS = "/v1/completions"
+    TOKENIZE = "/tokenize"
+    CHAT_TOKENIZE = "/chat_tokenize"
+
+    @property
+    def dialect(self) -> "Dialect":
+        """Return the form in which errors of this route are told."""
+        return Dialect.OPENAI if self.value.startswith("/v1/") else Dialect.NATIVE
+
+    @property
+    def generates(self) -> bool:
+        """Say whether the route produces tokens, so that its requests are admitted."""
+        return self not in {Route.TOKENIZE, Route.CHAT_TOKENIZE}
+
+
+class Dialect(StrEnum):
+    """The two error envelopes: TGI's `{"error": text, ...}` and OpenAI's `{"error": {...}}`."""
+
+    NATIVE = "native"
+    OPENAI = "openai"
+
+
+class BodyError(LlmshedError):
+    """A body that is refused before it is counted; `param` is the path of the field, if one is to blame."""
+
+    def __init__(self, reason: Reason, message: str, param: str | None = None) -> None:
+        """Keep the reason word beside the sentence."""
+        super().__init__(message)
+        self.reason = reason
+        self.param = param
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A parsed request body, in the terms of the gateway.
+
+    Args:
+        route: where it was sent.
+        body: the parsed body; what is forwarded is its canonical serialisation, with the ceiling written in.
+        streamed: whether the answer is a stream of events.
+        model: model named in the body; None when the route has no such field or it is absent.
+        prompts: what is to be counted, one entry a prompt.
+        copies: sequences that each prompt runs as (`n`, `best_of`).
+        asked_output_tokens: ceiling asked for; None when absent or null.
+        truncate_tokens: TGI's `truncate`; None when absent.
+        images: number of images in the prompt.
+        declared_intent: `metadata.llmshed_intent`, or `bulk` for `service_tier: flex`; None when not declared.
+        session_hint: `prompt_cache_key`; None when absent.
+    """
+
+    route: Route
+    body: Mapping[str, Any]
+    streamed: bool
+    model: str | None
+    prompts: tuple[Prompt, ...]
+    copies: int = 1
+    asked_output_tokens: int | None = None
+    truncate_tokens: int | None = None
+    images: int = 0
+    declared_intent: str | None = None
+    session_hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EngineInfo:
+    """What a replica tells of itself; None where this engine or version does not tell."""
+
+    model_id: str
+    version: str
+    max_concurrent_requests: int | None = None
+    max_input_tokens: int | None = None
+    max_total_tokens: int | None = None
+    max_batch_total_tokens: int | None = None
+    max_best_of: int | None = None
+    max_client_batch_size: int | None = None
+
+
+class UpstreamFault(StrEnum):
+    """What an engine's error says about who is to blame."""
+
+    BUSY = "busy"
+    """The engine's own permits are taken: told to the client as `concurrency_limit`."""
+    CLIENT = "client"
+    """The request itself is wrong: status and text are passed on."""
+    ENGINE = "engine"
+    """The engine failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFailure:
+    """An error that the engine told, in a status or inside a stream."""
+
+    fault: UpstreamFault
+    status: int
+    message: str
+    error_type: str
+
+
+@dataclass(slots=True)
+class StreamFacts:
+    """What has been seen of a stream so far, without changing a byte of it.
+
+    `output_tokens` counts generated tokens; `started` turns True at the first data event; `complete` when the stream
+    has ended as its route's streams end; `failure` holds an error event.
+    """
+
+    started: bool = False
+    output_tokens: int = 0
+    complete: bool = False
+    failure: EngineFailure | None = None
+    finish_reason: str | None = None
+
+
+class StreamReader(Protocol):
+    """Follows a relayed event stream from the side; events may be split anywhere between two reads."""
+
+    facts: StreamFacts
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes of the stream and update `facts`."""
+
+    def end(self) -> None:
+        """Note that the upstream closed the stream."""
+
+
+class Engine(Protocol):
+    """One engine and version."""
+
+    name: str
+
+    def read_call(self, route: Route, body: Mapping[str, Any]) -> Call:
+        """Turn a parsed body into a call.
+
+        Raises:
+            BodyError: unknown, contradictory or unsupported fields; the text names the field and what is accepted.
+        """
+
+    def write_body(self, call: Call, output_ceiling_tokens: int) -> bytes:
+        """Serialise the call for the engine, with the output ceiling written in its field."""
+
+    def read_info(self, info: Mapping[str, Any]) -> EngineInfo:
+        """Read the engine's own description of its limits.
+
+        Raises:
+            EngineError: the description is not this engine's.
+        """
+
+    def overrun_chunk_tokens(self, version: str) -> int:
+        """Return the chunk up to whose multiple this version may run beyond a ceiling; 0 for none."""
+
+    def stream_reader(self, call: Call) -> StreamReader:
+        """Return a reader for the answer to this streamed call."""
+
+    def read_failure(self, status: int, body: bytes) -> EngineFailure:
+        """Read a non-200 answer."""
+
+    def read_output_tokens(self, call: Call, headers: Mapping[str, str], body: bytes) -> int | None:
+        """Return the tokens that a whole answer generated; None when it does not tell."""
