@@ -63,6 +63,7 @@ class Reason(StrEnum):
     TOKENIZER_UNAVAILABLE = "tokenizer_unavailable"
     UPSTREAM_ERROR = "upstream_error"
     UPSTREAM_TIMEOUT = "upstream_timeout"
+    INTERNAL_ERROR = "internal_error"
 
     @property
     def row(self) -> ReasonRow:
@@ -120,5 +121,8 @@ REASON_TABLE: dict[Reason, ReasonRow] = {
     ),
     Reason.UPSTREAM_TIMEOUT: ReasonRow(
         504, ErrorKind.SERVER, Retry.UNSAFE, "the engine was silent for longer than the lane permits"
+    ),
+    Reason.INTERNAL_ERROR: ReasonRow(
+        500, ErrorKind.SERVER, Retry.UNSAFE, "the gateway itself failed; its log says how"
     ),
 }

@@ -1,0 +1,275 @@
+"""One listener: aiohttp's low-level server, with every error below the handlers told under the contract.
+
+What aiohttp leaves open is closed here: its own text errors with their banner and echo, a header that never ends, a
+peer that vanished without a FIN, more connections than the process has descriptors for.
+"""
+
+import asyncio
+import os
+import resource
+import socket
+import stat
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aiohttp import http, web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http_exceptions import BadHttpMessage, LineTooLong
+from aiohttp.http_parser import HttpRequestParserPy, RawRequestMessage
+from aiohttp.streams import StreamReader
+
+from llmshed.admission.reasons import Reason
+from llmshed.config.server import ServerSettings
+from llmshed.errors import EngineError, LlmshedError
+from llmshed.gateway.address import Address
+
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+ErrorAnswer = Callable[[Reason, str], web.Response]
+"""Writes an error that arose before there was a request, from its reason and sentence."""
+
+BACKLOG = 4096
+HEADER_TIMEOUT_SECONDS = 15.0
+"""From the first byte of a request to the last of its headers; then the connection is closed."""
+PEER_TIMEOUT_SECONDS = 20.0
+"""How long a peer may leave sent bytes, or keep-alive probes, without an acknowledgement before it counts as gone."""
+_KEEPALIVE_IDLE_SECONDS = 5
+_KEEPALIVE_INTERVAL_SECONDS = 5
+_KEEPALIVE_PROBES = 3
+
+
+class GatewayRequest(web.BaseRequest):
+    """A request whose answer carries no banner."""
+
+    async def _prepare_hook(self, response: web.StreamResponse) -> None:
+        response.headers.popall("Server", None)
+
+
+class GatewayProtocol(web.RequestHandler):
+    """One client connection."""
+
+    __slots__ = ("_door", "_header_timer")
+
+    def __init__(self, manager: "GatewayServer", **settings: Any) -> None:
+        super().__init__(manager, **settings)
+        self._door = manager
+        self._header_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the connection, unless there are as many as the process can serve."""
+        super().connection_made(transport)
+        sock = transport.get_extra_info("socket")
+        if sock is not None and sock.family in {socket.AF_INET, socket.AF_INET6}:
+            _watch_peer(sock)
+        if len(self._door.connections) > self._door.most_connections:
+            self.force_close()
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came; headers that are still incomplete after it start the header timer."""
+        super().data_received(data)
+        waiting = self._waiter is not None and not self._waiter.done() and not self._messages
+        if not waiting:
+            self._stop_header_timer()
+        elif self._header_timer is None and not self._current_request:
+            self._header_timer = self._loop.call_later(HEADER_TIMEOUT_SECONDS, self.force_close)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Forget the timer with the connection."""
+        self._stop_header_timer()
+        super().connection_lost(exc)
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,  # noqa: ARG002 - aiohttp's sentence, which may quote the input
+    ) -> web.StreamResponse:
+        """Tell an error that no handler caught, in the contract's words and without an echo of the input.
+
+        Raises:
+            ConnectionError: part of an answer was sent already, so that no other can be.
+        """
+        if request.writer.output_size > 0:
+            raise ConnectionError("an answer was begun; the connection ends with it")
+        response = self._door.error_answer(*_reading(status, exc))
+        response.force_close()
+        return response
+
+    def _stop_header_timer(self) -> None:
+        if self._header_timer is not None:
+            self._header_timer.cancel()
+            self._header_timer = None
+
+
+class GatewayServer(web.Server):
+    """The factory of one listener's connections."""
+
+    def __init__(
+        self, handler: Handler, settings: ServerSettings, error_answer: ErrorAnswer, most_connections: int
+    ) -> None:
+        """Bind the handler to its limits; a client that leaves cancels its handler.
+
+        The parser's bounds are twice those that `gates` holds: most excess is then told in the route's own dialect.
+        """
+        super().__init__(handler, request_factory=self._request, handler_cancellation=True)
+        self.error_answer = error_answer
+        self.most_connections = most_connections
+        self._protocol_settings: dict[str, Any] = {
+            "keepalive_timeout": settings.keepalive_seconds,
+            "access_log": None,
+            "max_headers": 2 * settings.max_headers,
+            "max_line_size": settings.max_header_bytes,
+            "max_field_size": settings.max_header_bytes,
+            "auto_decompress": False,
+        }
+
+    def __call__(self) -> GatewayProtocol:
+        """Return the protocol of a new connection."""
+        return GatewayProtocol(self, loop=self._loop, **self._protocol_settings)
+
+    def _request(
+        self,
+        message: RawRequestMessage,
+        payload: StreamReader,
+        protocol: web.RequestHandler,
+        writer: AbstractStreamWriter,
+        task: "asyncio.Task[None]",
+    ) -> web.BaseRequest:
+        return GatewayRequest(message, payload, protocol, writer, task, self._loop)
+
+
+@dataclass(slots=True)
+class Listener:
+    """An open listener; `url` is how clients of this machine reach it."""
+
+    server: GatewayServer
+    sockets: asyncio.Server
+    url: str
+    unix_path: str | None = None
+
+    def stop_listening(self) -> None:
+        """Refuse new connections and close idle ones; those that carry a request go on."""
+        self.sockets.close()
+        self.server.pre_shutdown()
+
+    async def close(self, grace_seconds: float) -> None:
+        """End every connection: those with a request get the grace to finish, then are cancelled."""
+        self.sockets.close()
+        await self.server.shutdown(grace_seconds)
+        if self.unix_path is not None:
+            _unlink(self.unix_path)
+
+
+async def open_listener(
+    address: Address, handler: Handler, settings: ServerSettings, error_answer: ErrorAnswer
+) -> Listener:
+    """Bind an address and serve it.
+
+    Raises:
+        EngineError: the address is taken or not this machine's; the text names it and the way out.
+        LlmshedError: aiohttp runs without its C parser, whose strictness about framing is relied on.
+    """
+    require_c_parser()
+    loop = asyncio.get_running_loop()
+    server = GatewayServer(handler, settings, error_answer, most_connections())
+    try:
+        if address.unix_path is not None:
+            sockets = await loop.create_unix_server(server, sock=_bind_unix(address.unix_path), backlog=BACKLOG)
+            return Listener(server, sockets, f"unix:{address.unix_path}", address.unix_path)
+        sockets = await loop.create_server(server, address.host, address.port, backlog=BACKLOG)
+    except OSError as error:
+        raise EngineError(f"{address}: cannot listen: {_way_out(error)}") from error
+    port: int = sockets.sockets[0].getsockname()[1]
+    return Listener(server, sockets, address.with_port(port).url)
+
+
+def require_c_parser() -> None:
+    """Insist on the parser whose readings were tested.
+
+    Raises:
+        LlmshedError: aiohttp fell back to its Python parser, which reads ten ambiguous framings otherwise.
+    """
+    if http.HttpRequestParser is HttpRequestParserPy:
+        raise LlmshedError(
+            "aiohttp runs without its C parser (AIOHTTP_NO_EXTENSIONS is set, or no wheel fits this machine);"
+            " llmshed relies on its strict framing and does not start without it"
+        )
+
+
+def most_connections() -> int:
+    """Return how many client connections fit: half of the descriptors, since each may need one to a replica."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(16, soft // 2 - 32) if soft != resource.RLIM_INFINITY else 1 << 20
+
+
+def raise_descriptor_limit() -> None:
+    """Raise the soft limit of open files to the hard one, as servers do."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _reading(status: int, exc: BaseException | None) -> tuple[Reason, str]:
+    """Tell aiohttp's errors apart without repeating a byte of what was sent."""
+    if isinstance(exc, LineTooLong):
+        return Reason.HEADERS_TOO_LARGE, "The request line or a header is longer than this endpoint accepts."
+    if isinstance(exc, BadHttpMessage) and exc.message.startswith("Too many headers"):
+        return Reason.HEADERS_TOO_LARGE, "The request has more headers than this endpoint accepts."
+    if status < 500:
+        return Reason.MALFORMED, "The bytes received are not an HTTP/1.1 request of one reading."
+    return Reason.INTERNAL_ERROR, "The gateway failed on this request; its log has the details."
+
+
+def _watch_peer(sock: socket.socket) -> None:
+    """Let the kernel notice a peer that vanished without a word, while it reads and while nothing is sent."""
+    with suppress(OSError):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_IDLE_SECONDS)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _KEEPALIVE_INTERVAL_SECONDS)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _KEEPALIVE_PROBES)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(PEER_TIMEOUT_SECONDS * 1000))
+
+
+def _bind_unix(path: str) -> socket.socket:
+    """Bind a socket that only the owner and its group may open, from its first instant on."""
+    _remove_stale_socket(path)
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o117)
+    try:
+        listening.bind(path)
+    except OSError:
+        listening.close()
+        raise
+    finally:
+        os.umask(before)
+    return listening
+
+
+def _unlink(path: str) -> None:
+    with suppress(OSError):
+        Path(path).unlink()
+
+
+def _remove_stale_socket(path: str) -> None:
+    """Remove a socket that no process serves any more; one that answers stays and makes the bind fail."""
+    try:
+        if not stat.S_ISSOCK(os.stat(path).st_mode):  # noqa: PTH116 - a path that is no socket is left alone
+            return
+    except OSError:
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(path)
+        except ConnectionRefusedError:
+            Path(path).unlink(missing_ok=True)
+        except OSError:
+            return
+
+
+def _way_out(error: OSError) -> str:
+    text = (error.strerror or str(error)).lower()
+    if "in use" in text:
+        return "the address is in use; stop what listens there or choose another"
+    return text
