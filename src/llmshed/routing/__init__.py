@@ -1,1 +1,1 @@
-"""."""
+"""Which replica gets a request, among those where it fits: pure, and replaceable without touching admission."""

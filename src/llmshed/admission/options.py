@@ -1,0 +1,87 @@
+"""A request as it would run on each replica, and the choice between them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from llmshed.admission.budget import Reservation
+from llmshed.admission.lanes import output_ceiling
+from llmshed.admission.policy import LanePolicy, ModelLimits
+from llmshed.admission.replica import Replica
+from llmshed.admission.request import Request
+from llmshed.admission.verdict import AcceptedMaximums, Decision, Verdict
+from llmshed.routing.choose import Candidate, most_headroom
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One replica, with the ceiling and reservation that the request would have there."""
+
+    replica: Replica
+    ceiling_tokens: int
+    reservation: Reservation
+
+    def within_context(self, request: Request) -> bool:
+        """Say whether the model on this replica can hold every sequence of the request."""
+        limits = self.replica.spec.limits
+        longest = request.longest_prompt_tokens
+        return (
+            self.ceiling_tokens >= 1
+            and longest <= limits.max_input_tokens
+            and longest + self.ceiling_tokens <= limits.max_total_tokens
+        )
+
+    def possible(self, request: Request) -> bool:
+        """Say whether the request could run here at all, if nothing else did."""
+        return self.within_context(request) and self.replica.holds_ever(self.reservation)
+
+    def fits(self) -> bool:
+        """Say whether the reservation fits now."""
+        return self.replica.equation().fits(self.reservation)
+
+    def verdict(self, decision: Decision, lane_policy: LanePolicy) -> Verdict:
+        """Return a verdict that carries every number of this option."""
+        spec = self.replica.spec
+        return Verdict(
+            decision,
+            output_ceiling_tokens=max(self.ceiling_tokens, 0),
+            reservation=self.reservation,
+            equation=self.replica.equation(),
+            replica=spec.name,
+            pool=spec.pool,
+            profile=spec.profile,
+            maximums=accepted_maximums(lane_policy, spec.limits),
+        )
+
+
+def options_on(replicas: Iterable[Replica], request: Request, lane_policy: LanePolicy) -> list[Option]:
+    """Return one option for each replica, possible or not."""
+    options = []
+    for replica in replicas:
+        ceiling = output_ceiling(request, lane_policy, replica.spec.limits)
+        options.append(Option(replica, ceiling, replica.reservation(request, ceiling)))
+    return options
+
+
+def most_free(options: list[Option]) -> Option:
+    """Return the option on the replica with the most headroom; `options` is not empty."""
+    by_name = {option.replica.spec.name: option for option in options}
+    equations = {name: option.replica.equation() for name, option in by_name.items()}
+    chosen = most_headroom(Candidate(name, e.headroom_tokens, e.free_sequences) for name, e in equations.items())
+    if chosen is None:
+        raise ValueError("no replica to choose from")
+    return by_name[chosen.name]
+
+
+def output_bound(lane_policy: LanePolicy, limits: ModelLimits) -> int | None:
+    """Return the highest ceiling that lane and model permit; None when neither bounds it by itself."""
+    return min((b for b in (lane_policy.max_output_tokens, limits.max_output_tokens) if b is not None), default=None)
+
+
+def accepted_maximums(lane_policy: LanePolicy, limits: ModelLimits) -> AcceptedMaximums:
+    """Return the limits that a caller of this lane is told."""
+    lane_input = limits.max_input_tokens if lane_policy.max_input_tokens is None else lane_policy.max_input_tokens
+    return AcceptedMaximums(
+        max_input_tokens=min(lane_input, limits.max_input_tokens),
+        max_output_tokens=output_bound(lane_policy, limits),
+        max_total_tokens=limits.max_total_tokens,
+    )
