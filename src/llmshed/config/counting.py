@@ -6,7 +6,7 @@ from pydantic import Field
 
 from llmshed.config.base import Settings
 
-Bytes = Annotated[int, Field(ge=1)]
+Bytes = Annotated[int, Field(ge=1, le=2**40)]
 
 
 class CountingSettings(Settings):
@@ -14,7 +14,7 @@ class CountingSettings(Settings):
 
     threads: Annotated[int, Field(ge=1, le=64)] = 2
     """Threads that count."""
-    inline_bytes: Annotated[int, Field(ge=0)] = 4096
+    inline_bytes: Annotated[int, Field(ge=0, le=2**40)] = 4096
     """Prompts up to this size are counted at once, since a hand-over would cost more."""
     small_bytes: Bytes = 65_536
     """Prompts up to this size go through the small queue, which is served first."""
@@ -22,7 +22,7 @@ class CountingSettings(Settings):
     """Most bytes that wait or run in the small queue; beyond it is `counting_backlog`."""
     large_queue_bytes: Bytes = 67_108_864
     """Most bytes that wait or run in the large queue; beyond it is `counting_backlog`."""
-    cache_bytes: Annotated[int, Field(ge=0)] = 67_108_864
+    cache_bytes: Annotated[int, Field(ge=0, le=2**40)] = 67_108_864
     """Size of the cache of segment counts; 0 switches it off."""
     fastokens: bool = False
     """Count with fastokens (extra `fast`) where it proves equal at start and in live samples."""

@@ -3,8 +3,8 @@
 from llmshed.config.base import Seconds, Settings, Tokens
 
 
-class InteractiveLane(Settings):
-    """`[lanes.interactive]`: short, latency-sensitive turns."""
+class InteractiveThresholds(Settings):
+    """Thresholds and objectives of the interactive lane, which a profile states too."""
 
     max_input_tokens: Tokens = 4096
     """Most input tokens of a prompt in this lane; larger prompts go to bulk."""
@@ -16,14 +16,19 @@ class InteractiveLane(Settings):
     """Service objective: arrival to first token."""
     tpot_objective_seconds: Seconds = 0.1
     """Service objective: mean time per output token after the first."""
+
+
+class InteractiveLane(InteractiveThresholds):
+    """`[lanes.interactive]`: short, latency-sensitive turns."""
+
     first_byte_timeout_seconds: Seconds = 60.0
     """Longest silence of the engine before its first byte."""
     idle_timeout_seconds: Seconds = 60.0
     """Longest silence between two bytes of an answer that has begun."""
 
 
-class BulkLane(Settings):
-    """`[lanes.bulk]`: long prompts and work that can wait."""
+class BulkThresholds(Settings):
+    """Thresholds and objectives of the bulk lane, which a profile states too."""
 
     max_input_tokens: Tokens | None = None
     """Most input tokens of a prompt in this lane; beyond it is overflow. Unset: what a pool can hold."""
@@ -35,6 +40,11 @@ class BulkLane(Settings):
     """Service objective: arrival to first token."""
     tpot_objective_seconds: Seconds = 0.1
     """Service objective: mean time per output token after the first."""
+
+
+class BulkLane(BulkThresholds):
+    """`[lanes.bulk]`: long prompts and work that can wait."""
+
     first_byte_timeout_seconds: Seconds = 600.0
     """Longest silence of the engine before its first byte."""
     idle_timeout_seconds: Seconds = 120.0

@@ -4,7 +4,25 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from llmshed.config.base import Name, Ratio, Seconds, Settings, Tokens
+from llmshed.config.addresses import ReplicaUrl
+from llmshed.config.base import ACCEPTED, FilePath, ModelName, Name, Ratio, Seconds, Settings, Tokens
+
+Lanes = Annotated[tuple[Literal["interactive", "bulk"], ...], Field(min_length=1)]
+Sequences = Annotated[int, Field(ge=1, le=10**6)]
+TokenizerPlace = Annotated[
+    str,
+    Field(
+        pattern=r"^[^\x00]+$",
+        json_schema_extra={ACCEPTED: "a directory, a hub id as in `org/model`, or `auto`"},
+    ),
+]
+EngineVersion = Annotated[
+    str,
+    Field(
+        pattern=r"^(auto|[0-9]{1,6}(\.[0-9]{1,6}){0,3}([-+.][0-9A-Za-z.+-]{1,40})?)$",
+        json_schema_extra={ACCEPTED: "`auto` or a version, as in `3.3.5`"},
+    ),
+]
 
 
 class ReplicaSettings(Settings):
@@ -12,7 +30,7 @@ class ReplicaSettings(Settings):
 
     name: Name
     """Unique name; it labels metrics and is told to clients in `x-llmshed-replica`."""
-    url: str
+    url: ReplicaUrl
     """`http://HOST:PORT` of the engine, or `simulated:` for a simulated replica inside this process."""
 
 
@@ -23,19 +41,19 @@ class PoolSettings(Settings):
     """Unique name of the pool."""
     engine: Literal["tgi"] = "tgi"
     """Engine of the replicas."""
-    engine_version: str = "auto"
+    engine_version: EngineVersion = "auto"
     """Version of the engine (`3.3.5`); `auto` takes it from the engine's `/info`."""
-    model: str = "auto"
+    model: ModelName = "auto"
     """Model id that clients ask for; `auto` takes it from the engine's `/info`."""
-    aliases: tuple[str, ...] = ("tgi", "dummy")
+    aliases: tuple[ModelName, ...] = ("tgi", "dummy")
     """Other model names that clients may send: text-generation sends `tgi`, huggingface_hub sends `dummy`."""
-    lanes: Annotated[tuple[Literal["interactive", "bulk"], ...], Field(min_length=1)] = ("interactive", "bulk")
+    lanes: Lanes = ("interactive", "bulk")
     """Lanes that the pool serves."""
     replicas: Annotated[tuple[ReplicaSettings, ...], Field(min_length=1)]
     """The replicas."""
-    tokenizer: str = "auto"
+    tokenizer: TokenizerPlace = "auto"
     """Directory, hub id, or `auto`: the hub id is the model id that the engine tells."""
-    profile: str | None = None
+    profile: FilePath | None = None
     """Profile file that `llmshed calibrate` wrote. Unset: a simulated replica's own, else `uncalibrated`."""
     on_count_mismatch: Literal["refuse", "derate", "warn"] = "refuse"
     """When the start-up self-check counts other than the engine: refuse to use the pool, halve its budget, or warn."""
@@ -43,7 +61,7 @@ class PoolSettings(Settings):
     """Share of the gross ceiling that is taken away while a pool is derated."""
     gross_ceiling_tokens: Tokens | None = None
     """Gross ceiling of each replica, for a pool without a profile."""
-    max_concurrent_sequences: Annotated[int, Field(ge=1)] | None = None
+    max_concurrent_sequences: Sequences | None = None
     """Hard cap of each replica in sequences; unset: the profile's, else the engine's `max_concurrent_requests`."""
     max_total_tokens: Tokens | None = None
     """Most input and output tokens of one sequence; unset: what the engine tells."""
@@ -60,7 +78,7 @@ class AdmissionSettings(Settings):
 
     guard_band_ratio: Ratio = 0.10
     """Part of a gross ceiling that is never lent, where the profile names none."""
-    retry_jitter_ratio: Annotated[float, Field(ge=0, le=4, strict=False)] = 1.0
+    retry_jitter_ratio: Annotated[float, Field(ge=0, le=4)] = 1.0
     """A Retry-After is drawn between the estimate and (1 + this) times it: callers refused together come back apart."""
     max_retry_after_seconds: Seconds = 60.0
     """Longer waits are told truly, with `x-should-retry: false`, since clients mishandle them."""

@@ -4,33 +4,42 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from llmshed.config.base import Seconds, Settings
+from llmshed.config.addresses import AdminListen, Listen
+from llmshed.config.base import ACCEPTED, FilePath, Seconds, Settings
 
-Bytes = Annotated[int, Field(ge=1)]
+Bytes = Annotated[int, Field(ge=1, le=2**40)]
+DecisionSink = Annotated[
+    str,
+    Field(
+        pattern=r"^(stderr|stdout|off|[^\x00]*[./][^\x00]*)$",
+        json_schema_extra={ACCEPTED: "`stderr`, `stdout`, `off`, or the path of a file, with a `/` or `.` in it"},
+    ),
+]
+"""A stream, nowhere, or a file; a path is told from a misspelt word by its `/` or `.`."""
 
 
 class ServerSettings(Settings):
     """`[server]`: where the gateway listens and how it starts and stops."""
 
-    listen: str = "127.0.0.1:8080"
+    listen: Listen = "127.0.0.1:8080"
     """Address and port of the data listener, `HOST:PORT`; port 0 takes a free one."""
-    admin_listen: str = "127.0.0.1:9901"
+    admin_listen: AdminListen = "127.0.0.1:9901"
     """Address of the admin listener, `HOST:PORT` or `unix:/PATH`; elsewhere than on loopback it needs a token."""
-    admin_token_file: str | None = None
+    admin_token_file: FilePath | None = None
     """File that holds the digest line of the admin token (`sha256:HEX`, from `llmshed config key`)."""
     allow_keyless: bool = False
     """Serve without tenants' keys on an address other than loopback."""
     max_body_bytes: Bytes = 2_000_000
     """Largest request body; TGI's own bound is 2,000,000 on every route."""
-    max_headers: Annotated[int, Field(ge=8)] = 64
+    max_headers: Annotated[int, Field(ge=8, le=10_000)] = 64
     """Most request headers."""
-    max_header_bytes: Annotated[int, Field(ge=1024)] = 16_384
+    max_header_bytes: Annotated[int, Field(ge=1024, le=2**20)] = 16_384
     """Most bytes of request headers together; one line may have half of it."""
     body_timeout_seconds: Seconds = 60.0
     """Longest time from the headers of a request to the last byte of its body."""
     keepalive_seconds: Seconds = 75.0
     """How long an idle client connection is kept."""
-    drain_delay_seconds: Annotated[float, Field(ge=0, strict=False)] = 5.0
+    drain_delay_seconds: Annotated[float, Field(ge=0, le=3600)] = 5.0
     """After SIGTERM the listener stays open this long and answers new work 503, so that balancers notice."""
     drain_window_seconds: Seconds = 600.0
     """How long after SIGTERM running requests may take to end."""
@@ -45,9 +54,9 @@ class LogSettings(Settings):
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     """Least severe level of the JSON lines on standard error."""
-    decisions: str = "stderr"
+    decisions: DecisionSink = "stderr"
     """Where the decision log goes: `stderr`, `stdout`, `off`, or the path of a file that is appended to."""
-    hash_key_file: str | None = None
+    hash_key_file: FilePath | None = None
     """File whose bytes key the session and prefix hashes; without it a fresh key is drawn at each start."""
 
 
