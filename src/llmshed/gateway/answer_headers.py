@@ -1,0 +1,83 @@
+"""The headers of every answer: ids, lane, counts and times."""
+
+from dataclasses import dataclass
+
+from llmshed.admission.verdict import Verdict
+from llmshed.observability.text import header_text
+
+NO_LANE = "none"
+"""Lane told with answers to requests that were not classified."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """What Server-Timing tells, in seconds; `total_seconds` is None for a stream, whose end is not known yet."""
+
+    counting_seconds: float = 0.0
+    queue_seconds: float = 0.0
+    total_seconds: float | None = None
+
+    def header(self) -> str:
+        """Return `tok;dur=3.2, queue;dur=41.0, total;dur=812.4`, in milliseconds as that header is defined."""
+        parts = f"tok;dur={1000 * self.counting_seconds:.1f}, queue;dur={1000 * self.queue_seconds:.1f}"
+        return parts if self.total_seconds is None else f"{parts}, total;dur={1000 * self.total_seconds:.1f}"
+
+
+NO_TIMINGS = Timings()
+
+
+def common_headers(
+    request_id: str, lane: str | None = None, model: str | None = None, timings: Timings = NO_TIMINGS
+) -> dict[str, str]:
+    """Return the headers that every response carries, those of routes that admit nothing included.
+
+    `request-id` repeats the id, since anthropic's client reads no other name.
+    """
+    request_id = header_text(request_id, 128)
+    headers = {
+        "x-request-id": request_id,
+        "request-id": request_id,
+        "x-llmshed-lane": str(lane or NO_LANE),
+        "server-timing": timings.header(),
+    }
+    if model:
+        headers["x-llmshed-model"] = header_text(model)
+    return headers
+
+
+def answer_headers(
+    request_id: str,
+    verdict: Verdict,
+    *,
+    input_tokens: int,
+    model: str | None = None,
+    timings: Timings = NO_TIMINGS,
+    streamed: bool = False,
+    untruncated_tokens: int | None = None,
+) -> dict[str, str]:
+    """Return the llmshed headers of a served answer; the engine's own content headers come beside them.
+
+    Args:
+        request_id: the id told to the client.
+        verdict: the verdict that admitted it.
+        input_tokens: input tokens of all its sequences together.
+        model: model that answers.
+        timings: waits so far.
+        streamed: adds `x-accel-buffering: no`, without which proxies hold events back.
+        untruncated_tokens: count of the prompt before the engine's `truncate` cuts it; None without one.
+    """
+    headers = common_headers(request_id, verdict.lane, model, timings)
+    headers["x-llmshed-input-tokens"] = str(input_tokens)
+    if verdict.reservation is not None:
+        headers["x-llmshed-reserved-tokens"] = str(verdict.reservation.total_tokens)
+    if verdict.output_ceiling_tokens is not None:
+        headers["x-llmshed-output-ceiling"] = str(verdict.output_ceiling_tokens)
+    if verdict.replica is not None:
+        headers["x-llmshed-replica"] = header_text(verdict.replica)
+    if verdict.profile is not None:
+        headers["x-llmshed-profile"] = header_text(verdict.profile)
+    if untruncated_tokens is not None:
+        headers["x-llmshed-untruncated-tokens"] = str(untruncated_tokens)
+    if streamed:
+        headers["x-accel-buffering"] = "no"
+    return headers

@@ -1,0 +1,88 @@
+"""A refusal before it is put into HTTP: the reason, its sentence, and the numbers that a caller can act on."""
+
+from dataclasses import dataclass
+from typing import Self
+
+from llmshed.admission.reasons import Reason
+from llmshed.admission.request import Lane, Request
+from llmshed.admission.verdict import AcceptedMaximums, Advice, Verdict
+from llmshed.engines.base import BodyError, EngineFailure
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a request is not served.
+
+    Args:
+        reason: the stable word.
+        message: one sentence for people, without retry time, limits or tail, which the contract adds.
+        lane: lane that the request was classified into; None before that.
+        maximums: the accepted maximums; None when they do not matter or are not known yet.
+        input_tokens: counted input tokens of all sequences together; None before they were counted.
+        longest_prompt_tokens: those of the longest prompt, which the maximums apply to; None likewise.
+        requested_output_tokens: output ceiling asked for; None when the request named none.
+        retry_after_seconds: conservative estimate of the wait, before jitter; None when unknown.
+        advice: what the caller can change.
+        param: field that is to blame.
+        status: status of an engine that is passed on; None for the reason's own.
+        error_type: the engine's own word, likewise.
+        model: model that the request was matched to; None before that.
+        budget_tokens: safe budget of the replica whose terms bind, told as the quota of a 429.
+        allow: methods that the route takes, for `method_not_allowed`.
+    """
+
+    reason: Reason
+    message: str
+    lane: Lane | None = None
+    maximums: AcceptedMaximums | None = None
+    input_tokens: int | None = None
+    longest_prompt_tokens: int | None = None
+    requested_output_tokens: int | None = None
+    retry_after_seconds: float | None = None
+    advice: tuple[Advice, ...] = ()
+    param: str | None = None
+    status: int | None = None
+    error_type: str | None = None
+    model: str | None = None
+    budget_tokens: int | None = None
+    allow: tuple[str, ...] = ()
+
+    @property
+    def http_status(self) -> int:
+        """Return the status of the answer."""
+        return self.reason.row.status if self.status is None else self.status
+
+    @classmethod
+    def from_verdict(cls, verdict: Verdict, request: Request | None = None) -> Self:
+        """Return the problem of a refusing verdict; `request` adds its counts, and is None for the early gates.
+
+        Raises:
+            ValueError: the verdict refuses nothing, so that answering it would tell a lie.
+        """
+        if verdict.reason is None:
+            raise ValueError(f"a verdict to {verdict.decision} is no refusal")
+        return cls(
+            reason=verdict.reason,
+            message=verdict.detail or verdict.reason.row.meaning,
+            lane=verdict.lane,
+            maximums=verdict.maximums,
+            input_tokens=None if request is None else request.input_tokens,
+            longest_prompt_tokens=None if request is None else request.longest_prompt_tokens,
+            requested_output_tokens=None if request is None else request.asked_output_tokens,
+            retry_after_seconds=verdict.retry_after_seconds,
+            advice=verdict.advice,
+            model=None if request is None or verdict.reason is Reason.NOT_FOUND else request.model,
+            budget_tokens=None if verdict.equation is None else verdict.equation.safe_budget_tokens,
+        )
+
+    @classmethod
+    def from_body_error(cls, error: BodyError) -> Self:
+        """Return the problem of a request that was refused before it was counted."""
+        return cls(reason=error.reason, message=str(error), param=error.param)
+
+    @classmethod
+    def from_engine_failure(cls, reason: Reason, failure: EngineFailure, lane: Lane | None = None) -> Self:
+        """Return the problem of an engine's own error, whose status, text and word are passed on."""
+        return cls(
+            reason=reason, message=failure.message, lane=lane, status=failure.status, error_type=failure.error_type
+        )

@@ -1,0 +1,253 @@
+"""The decision log: one line of `llmshed.decision/1` at the end of each request, never a byte of its text."""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any, Self
+
+import orjson
+
+from llmshed.admission.budget import Equation, Reservation
+from llmshed.admission.reasons import Reason
+from llmshed.admission.request import Intent, Lane, PriorityClass
+from llmshed.admission.verdict import Decision as Outcome
+from llmshed.admission.verdict import Verdict
+from llmshed.observability.endings import Ending
+from llmshed.observability.routes import route_label
+from llmshed.observability.text import one_line
+
+SCHEMA = "llmshed.decision/1"
+
+MAX_LISTED = 1000
+"""Most decisions that one query lists: turning one into a record takes about 10 us of the event loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Where the time of a request went, in seconds from its arrival or of a phase; None where there was no such phase.
+
+    Args:
+        counting_seconds: waiting for and running the token count.
+        queue_seconds: waiting for admission.
+        connect_seconds: from admission until the engine had been sent the request.
+        ttft_seconds: from arrival to the first token, so that counting and queueing are included; streams only.
+        tpot_seconds: mean time per output token after the first; streams of two tokens or more only.
+        total_seconds: from arrival to the last byte, or to the end of a failed request.
+    """
+
+    counting_seconds: float | None = None
+    queue_seconds: float | None = None
+    connect_seconds: float | None = None
+    ttft_seconds: float | None = None
+    tpot_seconds: float | None = None
+    total_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One request from arrival to ending, with every number that its decision rests on.
+
+    Args:
+        time_seconds: wall clock at arrival, in seconds since the epoch.
+        request_id: the id told to the client.
+        route: path of a known route; any other is written as `other`.
+        status: HTTP status of the answer; 0 when the client left before it got one.
+        ending: how the request ended.
+        termination: who ended it in which phase, from `endings.termination`.
+        client_request_id: id that the client gave, checked for its form; None when it gave none.
+        tenant: the tenant's name; None before it was known.
+        model: model of the pool that the request was matched to, never what the client wrote.
+        pool: name of the pool.
+        replica: replica that served it, or whose terms bind.
+        profile: name and version of the profile behind the replica's budget.
+        config_version: version of the configuration that it was decided under.
+        lane: lane that it was classified into.
+        intent: intent in force.
+        priority_class: class in force.
+        streamed: whether the answer is a stream; None before the body was read.
+        retry_count: what the client says of its tries (`x-stainless-retry-count`); untrusted.
+        prompt_tokens: input tokens of each prompt, empty before they were counted.
+        copies: sequences of each prompt.
+        asked_output_tokens: ceiling that the client asked for, for each sequence.
+        output_ceiling_tokens: ceiling that was written on the wire.
+        output_tokens: tokens that the engine generated, as far as seen.
+        reservation: the terms of what the request charged, or would have.
+        equation: the terms of the replica that decided.
+        decision: what admission decided.
+        reason: why it was not served.
+        retry_after_seconds: the wait that the client was told, after jitter.
+        session: keyed hash of the session.
+        prefix_blocks: keyed hashes of the leading blocks of the prompt.
+        degradations: ladder steps that changed the answer.
+        waits: where the time went.
+    """
+
+    time_seconds: float
+    request_id: str
+    route: str
+    status: int
+    ending: Ending
+    termination: str
+    client_request_id: str | None = None
+    tenant: str | None = None
+    model: str | None = None
+    pool: str | None = None
+    replica: str | None = None
+    profile: str | None = None
+    config_version: str | None = None
+    lane: Lane | None = None
+    intent: Intent | None = None
+    priority_class: PriorityClass | None = None
+    streamed: bool | None = None
+    retry_count: int | None = None
+    prompt_tokens: tuple[int, ...] = ()
+    copies: int = 1
+    asked_output_tokens: int | None = None
+    output_ceiling_tokens: int | None = None
+    output_tokens: int | None = None
+    reservation: Reservation | None = None
+    equation: Equation | None = None
+    decision: Outcome = Outcome.REFUSE
+    reason: Reason | None = None
+    retry_after_seconds: float | None = None
+    session: str | None = None
+    prefix_blocks: tuple[str, ...] = ()
+    degradations: tuple[str, ...] = ()
+    waits: Waits = Waits()
+
+    def with_verdict(self, verdict: Verdict) -> Self:
+        """Return a copy that holds what admission decided, all but the promised wait, which the contract draws."""
+        return replace(
+            self,
+            decision=verdict.decision,
+            reason=verdict.reason,
+            lane=verdict.lane,
+            intent=verdict.intent,
+            priority_class=verdict.priority_class,
+            output_ceiling_tokens=verdict.output_ceiling_tokens,
+            reservation=verdict.reservation,
+            equation=verdict.equation,
+            replica=verdict.replica,
+            pool=verdict.pool,
+            profile=verdict.profile,
+        )
+
+    @property
+    def input_tokens(self) -> int | None:
+        """Return the input tokens of all sequences together; None before they were counted."""
+        return sum(self.prompt_tokens) * self.copies if self.prompt_tokens else None
+
+    @property
+    def sequences(self) -> int:
+        """Return how many sequences the engine runs for this request; 0 before its prompts were counted."""
+        return len(self.prompt_tokens) * self.copies
+
+    def record(self) -> dict[str, Any]:
+        """Return the line as a JSON object; docs/decision-log.md explains each field."""
+        return {
+            "schema": SCHEMA,
+            "time": datetime.fromtimestamp(self.time_seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "time_seconds": self.time_seconds,
+            "request_id": one_line(self.request_id, 128),
+            "client_request_id": _short(self.client_request_id),
+            "route": route_label(self.route),
+            "tenant": _short(self.tenant),
+            "model": _short(self.model),
+            "pool": self.pool,
+            "replica": self.replica,
+            "profile": self.profile,
+            "config_version": self.config_version,
+            "lane": self.lane,
+            "intent": self.intent,
+            "priority_class": self.priority_class,
+            "streamed": self.streamed,
+            "retry_count": self.retry_count,
+            "prompt_tokens": self.prompt_tokens,
+            "copies": self.copies,
+            "sequences": self.sequences,
+            "input_tokens": self.input_tokens,
+            "asked_output_tokens": self.asked_output_tokens,
+            "output_ceiling_tokens": self.output_ceiling_tokens,
+            "output_tokens": self.output_tokens,
+            "reservation_tokens": self.reservation and self.reservation.total_tokens,
+            "reservation": self.reservation and asdict(self.reservation),
+            "equation": self.equation and _terms(self.equation),
+            "fits": self.equation.fits(self.reservation) if self.equation and self.reservation else None,
+            "decision": self.decision,
+            "reason": self.reason,
+            "status": self.status,
+            "retry_after_seconds": self.retry_after_seconds,
+            "session": self.session,
+            "prefix_blocks": self.prefix_blocks,
+            "degradations": self.degradations,
+            **_rounded(self.waits),
+            "ending": self.ending,
+            "termination": self.termination,
+        }
+
+
+def _short(text: str | None) -> str | None:
+    return None if text is None else one_line(text, 128)
+
+
+def _terms(equation: Equation) -> dict[str, int]:
+    """Return the equation with the two sums that it defines, so that a reader needs no arithmetic."""
+    return {
+        "gross_ceiling_tokens": equation.gross_ceiling_tokens,
+        "guard_band_tokens": equation.guard_band_tokens,
+        "safe_budget_tokens": equation.safe_budget_tokens,
+        "active_tokens": equation.active_tokens,
+        "queued_tokens": equation.queued_tokens,
+        "headroom_tokens": equation.headroom_tokens,
+        "active_sequences": equation.active_sequences,
+        "hard_cap_sequences": equation.hard_cap_sequences,
+    }
+
+
+def _rounded(waits: Waits) -> dict[str, float | None]:
+    """Return the waits to the microsecond; finer digits are noise of the clock."""
+    return {
+        "counting_seconds": _microseconds(waits.counting_seconds),
+        "queue_seconds": _microseconds(waits.queue_seconds),
+        "connect_seconds": _microseconds(waits.connect_seconds),
+        "ttft_seconds": _microseconds(waits.ttft_seconds),
+        "tpot_seconds": _microseconds(waits.tpot_seconds),
+        "total_seconds": _microseconds(waits.total_seconds),
+    }
+
+
+def _microseconds(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 6)
+
+
+class DecisionLog:
+    """Hands each decision to `sink` as one line of JSON, and remembers the last `history` of them.
+
+    `sink` must not wait and must not raise: `writer.LineWriter.write` is made for it.
+    """
+
+    def __init__(self, sink: Callable[[bytes], None], history: int) -> None:
+        self._sink = sink
+        self._recent: deque[Decision] = deque(maxlen=history)
+
+    def write(self, decision: Decision) -> None:
+        """Remember the decision and write its line."""
+        self._recent.append(decision)
+        self._sink(orjson.dumps(decision.record(), option=orjson.OPT_APPEND_NEWLINE))
+
+    def last(self, n: int) -> list[dict[str, Any]]:
+        """Return the newest decisions as records, newest first: at most `n` of them and at most `MAX_LISTED`."""
+        return [decision.record() for decision in islice(reversed(self._recent), min(max(n, 0), MAX_LISTED))]
+
+    def find(self, request_id: str) -> dict[str, Any] | None:
+        """Return the newest decision of that request id; None when it is not remembered."""
+        for decision in reversed(self._recent):
+            if decision.request_id == request_id:
+                return decision.record()
+        return None
+
+    def use_history(self, history: int) -> None:
+        """Change how many decisions are remembered, keeping the newest."""
+        self._recent = deque(self._recent, maxlen=history)
