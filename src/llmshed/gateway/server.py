@@ -35,6 +35,8 @@ HEADER_TIMEOUT_SECONDS = 15.0
 """From the first byte of a request to the last of its headers; then the connection is closed."""
 PEER_TIMEOUT_SECONDS = 20.0
 """How long a peer may leave sent bytes, or keep-alive probes, without an acknowledgement before it counts as gone."""
+LINGER_SECONDS = 2.0
+"""How long the rest of a refused body is read and dropped, so that its sender gets the answer and not a reset."""
 _KEEPALIVE_IDLE_SECONDS = 5
 _KEEPALIVE_INTERVAL_SECONDS = 5
 _KEEPALIVE_PROBES = 3
@@ -119,6 +121,7 @@ class GatewayServer(web.Server):
         self.most_connections = most_connections
         self._protocol_settings: dict[str, Any] = {
             "keepalive_timeout": settings.keepalive_seconds,
+            "lingering_time": LINGER_SECONDS,
             "access_log": None,
             "max_headers": 2 * settings.max_headers,
             "max_line_size": settings.max_header_bytes,
