@@ -1,0 +1,219 @@
+"""The only caller of the core: it reads the clock, performs the actions and tells what happened as later events."""
+
+import asyncio
+import itertools
+import logging
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from llmshed.admission.actions import Action, Dispatch, Enqueue, Evict, Refuse, Released
+from llmshed.admission.controller import AdmissionController
+from llmshed.admission.events import (
+    Arrived,
+    BudgetChanged,
+    Cancelled,
+    Draining,
+    Event,
+    FirstToken,
+    NotSent,
+    PolicyChanged,
+    ReplicaDown,
+    ReplicaRemoved,
+    ReplicaUp,
+    Tick,
+)
+from llmshed.admission.request import Request
+from llmshed.admission.state import ControllerState
+from llmshed.admission.verdict import Verdict
+from llmshed.clock import Clock
+from llmshed.gateway.ticket import Ticket
+
+_log = logging.getLogger(__name__)
+
+Answer = Dispatch | Refuse | Evict
+
+
+@dataclass(slots=True)
+class _Wait:
+    """A request whose answer is outstanding.
+
+    The answer is kept beside the event because a cancelled task learns of its cancellation later than the core may
+    answer it: whoever ends the wait must see which of the two came first.
+    """
+
+    answer: Answer | None = None
+    answered: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Driver:
+    """Runs one controller on the event loop.
+
+    Everything happens on the loop's thread; an event is handled and its actions are performed in one go, so no two
+    events interleave.
+    """
+
+    def __init__(self, controller: AdmissionController, clock: Clock) -> None:
+        """Drive `controller` by `clock`, which must be monotonic."""
+        self._controller = controller
+        self._clock = clock
+        self._keys = itertools.count(1)
+        self._waiting: dict[int, _Wait] = {}
+        self._open: dict[int, Ticket] = {}
+        self._charged: dict[int, str] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at: float | None = None
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @property
+    def live(self) -> int:
+        """Return how many requests clients still wait for: those that wait here and those that run."""
+        return len(self._waiting) + len(self._open)
+
+    @property
+    def charged(self) -> int:
+        """Return how many requests hold tokens, those of gone clients that are still being released included."""
+        return len(self._charged)
+
+    def new_key(self) -> int:
+        """Return a key that no other request of this gateway has."""
+        return next(self._keys)
+
+    async def admit(self, request: Request) -> Ticket | Verdict:
+        """Bring a counted request to the core; returns a ticket to run it or the verdict that refuses it.
+
+        Waits while the request is queued. Cancelling the wait takes the request out and leaves no charge behind.
+        """
+        return await self._ask(request.key, Arrived(request))
+
+    def gate(self, tenant: str) -> Verdict | None:
+        """Return the refusal that needs no body to be read, or None."""
+        return self._controller.gate(tenant, self._clock.now())
+
+    def assess(self, request: Request) -> Verdict:
+        """Return the verdict that the request would get now, changing nothing."""
+        return self._controller.assess(request, self._clock.now())
+
+    def state(self) -> ControllerState:
+        """Return a snapshot of every ledger."""
+        return self._controller.state()
+
+    def tell(self, event: ReplicaUp | ReplicaDown | ReplicaRemoved | BudgetChanged | PolicyChanged | Draining) -> None:
+        """Tell the core a fact that belongs to no single request."""
+        self._handle(event)
+
+    def violations(self) -> tuple[str, ...]:
+        """Return the invariants that do not hold, the core's and the driver's own; empty when all do."""
+        uncharged = [key for key in self._open if key not in self._charged]
+        own = tuple(f"request {key} runs without a charge" for key in uncharged)
+        return self._controller.check() + own
+
+    async def idle(self) -> None:
+        """Wait until no client waits for an answer."""
+        await self._idle.wait()
+
+    def close(self) -> None:
+        """Stop the timer; the driver takes no further events."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def ticket_tells(self, event: FirstToken) -> None:
+        """Pass on a fact of an open ticket."""
+        self._handle(event)
+
+    def ticket_ends(self, ticket: Ticket, event: Event) -> None:
+        """Pass on the ending of a ticket."""
+        del self._open[ticket.key]
+        self._handle(event)
+        self._note_idle()
+
+    async def ticket_not_sent(self, ticket: Ticket) -> Ticket | Verdict:
+        """Ask the core for another replica."""
+        del self._open[ticket.key]
+        return await self._ask(ticket.key, NotSent(ticket.key))
+
+    async def _ask(self, key: int, event: Arrived | NotSent) -> Ticket | Verdict:
+        wait = self._waiting[key] = _Wait()
+        self._idle.clear()
+        try:
+            self._handle(event)
+        except BaseException:
+            self._stop_waiting(key)
+            raise
+        try:
+            await wait.answered.wait()
+        except BaseException:
+            self._stop_waiting(key)
+            if wait.answer is None or isinstance(wait.answer, Dispatch):
+                self._handle(Cancelled(key, sent=False))
+            raise
+        match wait.answer:
+            case Dispatch(_, replica, verdict):
+                ticket = self._open[key] = Ticket(self, key, replica, verdict)
+                self._stop_waiting(key)
+                return ticket
+            case Refuse(_, verdict) | Evict(_, verdict):
+                self._stop_waiting(key)
+                return verdict
+            case None:
+                raise RuntimeError("a wait ended without an answer")
+            case _:
+                assert_never(wait.answer)
+
+    def _handle(self, event: Event) -> None:
+        for action in self._controller.handle(event, self._clock.now()):
+            self._perform(action)
+        self._arm()
+
+    def _perform(self, action: Action) -> None:
+        match action:
+            case Dispatch(key, replica, _):
+                self._charged[key] = replica
+                self._answer(key, action)
+            case Refuse(key, _) | Evict(key, _):
+                self._charged.pop(key, None)
+                self._answer(key, action)
+            case Released(key, _, _):
+                self._charged.pop(key, None)
+            case Enqueue():
+                pass
+            case _:
+                assert_never(action)
+
+    def _answer(self, key: int, answer: Answer) -> None:
+        wait = self._waiting.get(key)
+        if wait is None:
+            # The core was told that this request is gone; charging it again is a fault of the core. Give it back.
+            _log.error("the core answered request %d, which nobody waits for", key)
+            if isinstance(answer, Dispatch):
+                asyncio.get_running_loop().call_soon(self._handle, Cancelled(key, sent=False))
+            return
+        wait.answer = answer
+        wait.answered.set()
+
+    def _stop_waiting(self, key: int) -> None:
+        del self._waiting[key]
+        self._note_idle()
+
+    def _note_idle(self) -> None:
+        if not self.live:
+            self._idle.set()
+
+    def _arm(self) -> None:
+        wakeup = self._controller.next_wakeup()
+        if wakeup == self._timer_at:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._timer_at = wakeup
+        if wakeup is not None:
+            delay = max(0.0, wakeup - self._clock.now())
+            self._timer = asyncio.get_running_loop().call_later(delay, self._tick)
+
+    def _tick(self) -> None:
+        # uvloop rounds to milliseconds, so the timer may fire a little early: the core then names the time again.
+        self._timer = None
+        self._timer_at = None
+        self._handle(Tick())

@@ -1,0 +1,100 @@
+"""The interface to replicas over HTTP, and the two ways in which sending to one fails."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from llmshed.errors import EngineError
+
+MAX_ANSWER_BYTES = 64 * 1024 * 1024
+"""Most bytes of an answer that are ever held in memory at once."""
+
+
+class NotSentError(EngineError):
+    """The replica read no byte of the request, so it may be sent elsewhere."""
+
+
+class LostError(EngineError):
+    """The replica was lost, or broke HTTP, after it may have read the request: it is never sent again."""
+
+
+class UpstreamAnswer(Protocol):
+    """An answer whose status and headers have come; its body is read piece by piece."""
+
+    @property
+    def status(self) -> int:
+        """Return the HTTP status."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Return the end-to-end headers; those of the single hop are left out."""
+
+    async def read(self) -> bytes:
+        """Return the next bytes of the body as they came, or `b""` at its end. Reading slowly slows the replica.
+
+        Raises:
+            LostError: the connection broke, or the framing, before the end of the body.
+        """
+
+    def close(self) -> None:
+        """End the exchange: unless the body was read to its end the socket is closed, so that the engine notices."""
+
+
+class UpstreamClient(Protocol):
+    """Sends requests to replicas."""
+
+    async def send(
+        self,
+        url: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        on_connected: Callable[[], None] | None = None,
+    ) -> UpstreamAnswer:
+        """Send one request, a POST with `body` or a GET without, and return when status and headers have come.
+
+        `on_connected` is called when the first byte is about to be written: from then on a lost request may have been
+        read. Cancelling closes the socket.
+
+        Raises:
+            NotSentError: no connection, or it proved closed before the replica read a byte.
+            LostError: the replica was lost after that, or what it answered is not HTTP.
+        """
+
+    async def close(self) -> None:
+        """Close every connection."""
+
+
+async def read_whole(answer: UpstreamAnswer, max_bytes: int = MAX_ANSWER_BYTES) -> bytes:
+    """Return the rest of the body.
+
+    Raises:
+        LostError: it did not come to its end, or is longer than `max_bytes`.
+    """
+    parts: list[bytes] = []
+    size = 0
+    while part := await answer.read():
+        size += len(part)
+        if size > max_bytes:
+            answer.close()
+            raise LostError(f"the answer is longer than the {max_bytes:,} bytes that are held")
+        parts.append(part)
+    return b"".join(parts)
+
+
+async def ask(client: UpstreamClient, url: str, body: bytes | None, timeout_seconds: float) -> tuple[int, bytes]:
+    """Exchange one small question and answer with a replica: status and body.
+
+    Raises:
+        NotSentError: as `send`.
+        LostError: as `send`, or no whole answer within `timeout_seconds`.
+    """
+    headers = {"Content-Type": "application/json"} if body is not None else {}
+    try:
+        async with asyncio.timeout(timeout_seconds):
+            answer = await client.send(url, body, headers)
+            try:
+                return answer.status, await read_whole(answer)
+            finally:
+                answer.close()
+    except TimeoutError:
+        raise LostError(f"{url} did not answer within {timeout_seconds:g} s") from None
