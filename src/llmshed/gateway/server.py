@@ -22,9 +22,10 @@ from aiohttp.http_parser import HttpRequestParserPy, RawRequestMessage
 from aiohttp.streams import StreamReader
 
 from llmshed.admission.reasons import Reason
+from llmshed.config.addresses import Address
 from llmshed.config.server import ServerSettings
 from llmshed.errors import EngineError, LlmshedError
-from llmshed.gateway.address import Address
+from llmshed.gateway.address import address_text, base_url
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 ErrorAnswer = Callable[[Reason, str], web.Response]
@@ -184,9 +185,9 @@ async def open_listener(
             return Listener(server, sockets, f"unix:{address.unix_path}", address.unix_path)
         sockets = await loop.create_server(server, address.host, address.port, backlog=BACKLOG)
     except OSError as error:
-        raise EngineError(f"{address}: cannot listen: {_way_out(error)}") from error
+        raise EngineError(f"{address_text(address)}: cannot listen: {_way_out(error)}") from error
     port: int = sockets.sockets[0].getsockname()[1]
-    return Listener(server, sockets, address.with_port(port).url)
+    return Listener(server, sockets, base_url(address, port))
 
 
 def require_c_parser() -> None:

@@ -10,11 +10,11 @@ import pytest
 from aiohttp import web
 
 from llmshed.admission.reasons import Reason
+from llmshed.config.addresses import Address
 from llmshed.config.server import ServerSettings
 from llmshed.engines.base import BodyError
 from llmshed.errors import EngineError
 from llmshed.gateway import server as server_module
-from llmshed.gateway.address import Address
 from llmshed.gateway.intake import read_body
 from llmshed.gateway.server import Listener, open_listener
 
@@ -208,7 +208,7 @@ async def test_connections_beyond_the_descriptors_are_closed(monkeypatch: pytest
 async def test_an_address_in_use_is_named() -> None:
     async with listening() as listener:
         taken = Address("127.0.0.1", int(listener.url.rpartition(":")[2]))
-        with pytest.raises(EngineError, match=f"{taken}: cannot listen: the address is in use"):
+        with pytest.raises(EngineError, match=f"127.0.0.1:{taken.port}: cannot listen: the address is in use"):
             await open_listener(taken, echo, SETTINGS, error_answer)
 
 
