@@ -2,6 +2,7 @@
 
 import os
 import sys
+from typing import cast
 
 import typer
 
@@ -44,11 +45,12 @@ def main() -> None:
 
     Usage errors end with 64 instead of click's 2, which monitoring systems read as critical.
     """
-    usage_error = typer.BadParameter.__mro__[1]
+    # click's UsageError, which typer carries inside and does not export; it has BadParameter's `show`.
+    usage_error = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[1])
     try:
         code = app(standalone_mode=False)
     except usage_error as error:
-        error.show()  # type: ignore[attr-defined]  # click's UsageError, which typer does not export
+        error.show()
         sys.exit(ExitCode.USAGE)
     except LlmshedError as error:
         for line in str(error).splitlines():

@@ -1,5 +1,6 @@
 """The numbers that admission decides by: frozen values, replaced whole by a `PolicyChanged` or `ReplicaUp` event."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -60,7 +61,8 @@ class ReplicaBudget:
     @property
     def guard_band_tokens(self) -> int:
         """Return the guard band, rounded up: the part that is held back never shrinks by rounding."""
-        return -int(-self.guard_band_ratio * self.gross_ceiling_tokens // 1)
+        # Rounded to a millionth first: 0.07 x 100 is 7.000000000000001 in binary, and the band is 7.
+        return math.ceil(round(self.guard_band_ratio * self.gross_ceiling_tokens, 6))
 
     @property
     def safe_budget_tokens(self) -> int:

@@ -1,0 +1,165 @@
+"""The simulated replica under any order of arrivals, departures, failures and stalls."""
+
+from collections import Counter
+
+import hypothesis.strategies as st
+from hypothesis import settings
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from llmshed.simulation.limits import OutputPlan
+from llmshed.simulation.parameters import ReplicaParameters, StepTimes
+from llmshed.simulation.results import ChunkQueued, Dropped, Ended, Failed, Result, StepEnded, TokenProduced
+from llmshed.simulation.scheduler import Scheduler
+from llmshed.simulation.sequences import FinishReason, NaturalEnd, Sequence
+from llmshed.simulation.versions import Chunking
+
+MAX_STEPS = 20_000
+
+
+class Replica(RuleBasedStateMachine):
+    """Counts from outside what went in and what came out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+        self.next_key = 0
+        self.validating: list[int] = []
+        self.live: dict[int, Sequence] = {}
+        self.left: set[int] = set()
+        self.starts: dict[int, float] = {}
+        self.tokens: Counter[int] = Counter()
+        self.endings: Counter[int] = Counter()
+
+    @initialize(
+        version=st.sampled_from(["1.4.5", "2.4.0", "3.0.1", "3.3.5"]),
+        permits=st.integers(1, 12),
+        kv=st.integers(2600, 9000),
+        prefill=st.integers(1, 3000),
+        block=st.sampled_from([1, 16, 256]),
+    )
+    def build(self, version: str, permits: int, kv: int, prefill: int, block: int) -> None:
+        chunked = version.startswith("3")
+        self.parameters = ReplicaParameters(
+            version=version,
+            max_concurrent_requests=permits,
+            max_input_tokens=1200,
+            max_total_tokens=2300,
+            max_batch_prefill_tokens=prefill if chunked else max(prefill, 1200),
+            kv_tokens=kv + 2 * block,
+            block_tokens=block,
+            step_times=StepTimes(step_seconds=0.02, seconds_per_prefill_token=0.0001),
+        )
+        self.replica = Scheduler(self.parameters)
+
+    @rule()
+    def ask(self) -> None:
+        key, self.next_key = self.next_key, self.next_key + 1
+        free = len(self.validating) + len(self.live) - len(self.left) < self.parameters.max_concurrent_requests
+        assert self.replica.take_permit(key) is free
+        if free:
+            self.validating.append(key)
+
+    @precondition(lambda self: self.validating)
+    @rule(
+        input_tokens=st.integers(0, 2400),
+        output=st.none() | st.integers(1, 3000),
+        truncate=st.none() | st.integers(1, 1200),
+        end=st.none() | st.integers(1, 3000),
+    )
+    def submit(self, input_tokens: int, output: int | None, truncate: int | None, end: int | None) -> None:
+        self.collect(self.replica.advance(self.now))
+        key = self.validating.pop(0)
+        natural = None if end is None else NaturalEnd(end, FinishReason.EOS)
+        sequence = Sequence(key, input_tokens, output, truncate, natural)
+        if isinstance(self.replica.submit(sequence, self.now), OutputPlan):
+            self.live[key] = sequence
+
+    @precondition(lambda self: self.validating or self.live)
+    @rule(data=st.data())
+    def leave(self, data: st.DataObject) -> None:
+        key = data.draw(st.sampled_from([*self.validating, *self.live]))
+        self.replica.leave(key)
+        if key in self.live:
+            self.left.add(key)
+        else:
+            self.validating.remove(key)
+
+    @rule()
+    def fail(self) -> None:
+        self.replica.fail_step("out of memory")
+
+    @rule(seconds=st.floats(0, 2))
+    def stall(self, seconds: float) -> None:
+        self.replica.stall(self.now, seconds)
+
+    @rule(seconds=st.floats(0, 5))
+    def pass_time(self, seconds: float) -> None:
+        self.now += seconds
+        self.collect(self.replica.advance(self.now))
+
+    def collect(self, results: list[Result]) -> None:
+        for result in results:
+            match result:
+                case TokenProduced(key, index):
+                    self.tokens[key] += 1
+                    assert index == self.tokens[key], "a token was lost or produced twice"
+                    assert key not in self.left, "a token for a client that left"
+                case Ended(key):
+                    self.end(key)
+                    self.check_output(result)
+                case Failed(key):
+                    assert key not in self.left
+                    self.end(key)
+                case Dropped(key):
+                    assert key in self.left
+                    self.left.remove(key)
+                    self.end(key)
+                case ChunkQueued(key):
+                    assert key in self.live
+                case StepEnded():
+                    assert result.seconds > 0
+
+    def end(self, key: int) -> None:
+        self.endings[key] += 1
+        assert self.endings[key] == 1, "served twice"
+        self.ended = self.live.pop(key)
+
+    def check_output(self, ended: Ended) -> None:
+        sequence, produced = self.ended, ended.output_tokens
+        assert produced == self.tokens[ended.key]
+        if ended.reason is FinishReason.EOS:
+            assert sequence.natural_end is not None
+            assert produced == sequence.natural_end.after_tokens
+        asked = sequence.asked_output_tokens
+        if asked is not None:
+            chunked = self.parameters.rules.chunking is Chunking.ALWAYS
+            assert produced <= (-(-asked // 1024) * 1024 if chunked and asked > 1024 else asked)
+        assert ended.queued_at <= ended.started_at < ended.at <= self.now
+        self.starts[ended.key] = ended.started_at
+
+    @invariant()
+    def nothing_is_broken(self) -> None:
+        if hasattr(self, "replica"):
+            assert self.replica.check() == ()
+            assert self.replica.held_kv_tokens <= self.parameters.kv_tokens
+
+    def teardown(self) -> None:
+        """Whatever is left ends in finite time: nothing waits for ever and nothing is lost."""
+        if not hasattr(self, "replica"):
+            return
+        for _ in range(MAX_STEPS):
+            at = self.replica.next_step_at
+            if at is None:
+                break
+            self.now = max(self.now, at)
+            self.collect(self.replica.advance(self.now))
+        assert not self.live
+        # Keys are submitted in their order, so first come first served means that starts are in that order too.
+        starts = [self.starts[key] for key in sorted(self.starts)]
+        assert starts == sorted(starts)
+        assert self.replica.permits_in_use == len(self.validating)
+        assert (self.replica.held_kv_tokens, self.replica.queue_size, self.replica.batch_size) == (0, 0, 0)
+
+
+Replica.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestReplica = Replica.TestCase

@@ -1,0 +1,235 @@
+"""A request's life in the core, as events in and actions out."""
+
+import pytest
+
+from fakes.door import arrive, door, policy, request, spec
+from llmshed.admission.actions import Dispatch, Refuse, Released
+from llmshed.admission.controller import AdmissionController
+from llmshed.admission.events import (
+    Arrived,
+    BudgetChanged,
+    Cancelled,
+    Draining,
+    Failed,
+    Finished,
+    FirstToken,
+    NotSent,
+    PolicyChanged,
+    ReplicaDown,
+    ReplicaRemoved,
+    ReplicaUp,
+    Tick,
+)
+from llmshed.admission.policy import ReplicaBudget, TenantPolicy
+from llmshed.admission.reasons import Reason
+
+GRACE = 1.0
+
+
+def active(controller: AdmissionController) -> int:
+    assert controller.check() == ()
+    return sum(replica.equation.active_tokens for replica in controller.state().replicas)
+
+
+def test_finish_gives_back_at_once() -> None:
+    controller = door()
+    assert isinstance(arrive(controller, 1), Dispatch)
+    assert active(controller) == 500
+    assert controller.handle(FirstToken(1), 1.0) == []
+    assert controller.handle(Finished(1, 80), 2.0) == [Released(1, "r1", 500)]
+    assert active(controller) == 0
+
+
+def test_a_refused_request_costs_nothing() -> None:
+    controller = door(spec(hard_cap_sequences=1))
+    arrive(controller, 1)
+    for key in range(2, 102):
+        assert isinstance(arrive(controller, key), Refuse)
+    assert active(controller) == 500
+    controller.handle(Finished(1), 1.0)
+    assert isinstance(arrive(controller, 200, now=1.0), Dispatch)
+
+
+def test_a_client_that_left_after_its_first_token_is_charged_for_the_grace() -> None:
+    controller = door(spec(release_grace_seconds=GRACE))
+    arrive(controller, 1)
+    controller.handle(FirstToken(1), 1.0)
+    assert controller.handle(Cancelled(1, sent=True), 2.0) == []
+    (state,) = controller.state().replicas
+    assert (state.equation.active_tokens, state.releasing_tokens) == (500, 500)
+    assert controller.state().live_requests == 0
+    assert controller.next_wakeup() == 3.0
+    assert controller.handle(Tick(), 2.9) == []
+    assert controller.handle(Tick(), 3.0) == [Released(1, "r1", 500)]
+    assert (active(controller), controller.next_wakeup()) == (0, None)
+
+
+def test_a_client_that_left_before_its_first_token_is_charged_for_the_prefill() -> None:
+    controller = door(spec(prefill_tokens_per_second=1_000.0, release_grace_seconds=GRACE))
+    arrive(controller, 1, 20_000, 100)
+    controller.handle(Cancelled(1, sent=True), 2.0)
+    assert controller.next_wakeup() == pytest.approx(20.0)
+
+
+def test_a_request_that_was_never_sent_is_freed_at_once() -> None:
+    controller = door()
+    arrive(controller, 1)
+    assert controller.handle(Cancelled(1, sent=False), 1.0) == [Released(1, "r1", 500)]
+
+
+@pytest.mark.parametrize(("holds", "left"), [(False, 0), (True, 500)])
+def test_a_failure_frees_unless_the_engine_may_still_run(*, holds: bool, left: int) -> None:
+    controller = door()
+    arrive(controller, 1)
+    controller.handle(FirstToken(1), 0.5)
+    controller.handle(Failed(1, engine_holds=holds), 1.0)
+    assert active(controller) == left
+
+
+def test_any_event_frees_what_is_due() -> None:
+    controller = door(spec(release_grace_seconds=GRACE))
+    arrive(controller, 1)
+    controller.handle(FirstToken(1), 0.0)
+    controller.handle(Cancelled(1, sent=True), 0.0)
+    released, dispatched = controller.handle(Arrived(request(2)), 5.0)
+    assert released == Released(1, "r1", 500)
+    assert isinstance(dispatched, Dispatch)
+
+
+def test_a_request_that_its_replica_never_read_goes_elsewhere_once() -> None:
+    controller = door(spec("r1"), spec("r2"))
+    first = arrive(controller, 1)
+    assert first.replica == "r1"
+    released, second = controller.handle(NotSent(1), 1.0)
+    assert released == Released(1, "r1", 500)
+    assert isinstance(second, Dispatch)
+    assert second.replica == "r2"
+    assert active(controller) == 500
+    *_, last = controller.handle(NotSent(1), 2.0)
+    assert isinstance(last, Refuse)
+    assert last.verdict.reason is Reason.NO_REPLICA
+    assert active(controller) == 0
+
+
+def test_without_another_replica_it_is_refused_as_503() -> None:
+    controller = door(spec("r1"))
+    arrive(controller, 1)
+    *_, refused = controller.handle(NotSent(1), 1.0)
+    assert isinstance(refused, Refuse)
+    assert refused.verdict.status == 503
+
+
+def test_a_budget_that_shrinks_evicts_nothing_that_runs() -> None:
+    controller = door()
+    arrive(controller, 1, 50_000, 100)
+    assert controller.handle(BudgetChanged("r1", ReplicaBudget(10_000, 0.1, 64)), 1.0) == []
+    (state,) = controller.state().replicas
+    assert state.equation.headroom_tokens < 0
+    assert isinstance(arrive(controller, 2, now=1.0), Refuse)
+    controller.handle(Finished(1), 2.0)
+    assert isinstance(arrive(controller, 3, now=2.0), Dispatch)
+
+
+def test_a_replica_that_comes_up_again_keeps_what_runs_there() -> None:
+    controller = door()
+    arrive(controller, 1)
+    controller.handle(ReplicaDown("r1"), 1.0)
+    controller.handle(ReplicaUp(spec("r1", gross_ceiling_tokens=1_000)), 2.0)
+    (state,) = controller.state().replicas
+    assert (state.up, state.equation.gross_ceiling_tokens, state.equation.active_tokens) == (True, 1_000, 500)
+
+
+def test_a_removed_replica_is_forgotten_when_its_last_request_ends() -> None:
+    controller = door(spec("r1"), spec("r2"))
+    arrive(controller, 1)
+    controller.handle(ReplicaRemoved("r1"), 1.0)
+    assert arrive(controller, 2, now=1.0).replica == "r2"
+    assert {r.name for r in controller.state().replicas} == {"r1", "r2"}
+    controller.handle(Finished(1), 2.0)
+    assert {r.name for r in controller.state().replicas} == {"r2"}
+    controller.handle(ReplicaRemoved("r2"), 3.0)
+    controller.handle(Finished(2), 4.0)
+    assert controller.state().replicas == ()
+    assert isinstance(arrive(controller, 3, now=5.0), Refuse)
+
+
+def test_a_running_request_keeps_the_policy_that_it_came_under() -> None:
+    controller = door(spec("r1"), spec("r2"))
+    arrive(controller, 1)
+    controller.handle(PolicyChanged(policy(tenants={"new": TenantPolicy("new")})), 1.0)
+    assert isinstance(arrive(controller, 2, now=1.0), Refuse)
+    *_, again = controller.handle(NotSent(1), 2.0)
+    assert isinstance(again, Dispatch)
+
+
+def test_draining_refuses_and_lets_run() -> None:
+    controller = door()
+    arrive(controller, 1)
+    controller.handle(Draining(), 1.0)
+    assert controller.state().draining
+    refused = arrive(controller, 2, now=1.0)
+    assert refused.verdict.reason is Reason.DRAINING
+    gated = controller.gate("acme", 1.0)
+    assert gated is not None
+    assert gated.reason is Reason.DRAINING
+    assert controller.handle(Finished(1), 2.0) == [Released(1, "r1", 500)]
+
+
+def test_one_ending_only() -> None:
+    controller = door()
+    arrive(controller, 1)
+    controller.handle(Finished(1), 1.0)
+    for second in (Finished(1), Failed(1, engine_holds=True), Cancelled(1, sent=True), NotSent(1), FirstToken(1)):
+        with pytest.raises(KeyError):
+            controller.handle(second, 2.0)
+    assert active(controller) == 0
+
+
+def test_a_key_is_live_once() -> None:
+    controller = door()
+    arrive(controller, 1)
+    with pytest.raises(ValueError, match="already live"):
+        controller.handle(Arrived(request(1)), 0.0)
+    assert active(controller) == 500
+
+
+def test_assess_and_gate_change_nothing() -> None:
+    controller = door()
+    before = controller.state()
+    for _ in range(3):
+        controller.assess(request(1), 0.0)
+        controller.gate("acme", 0.0)
+    assert controller.state() == before
+
+
+def test_the_gate_knows_a_gateway_without_replicas() -> None:
+    empty = AdmissionController(policy())
+    starting = empty.gate("acme", 0.0)
+    assert starting is not None
+    assert starting.reason is Reason.STARTING
+    controller = door()
+    controller.handle(ReplicaDown("r1"), 0.0)
+    down = controller.gate("acme", 0.0)
+    assert down is not None
+    assert down.reason is Reason.NO_REPLICA
+    gone = door().gate("nobody", 0.0)
+    assert gone is not None
+    assert gone.reason is Reason.UNAUTHENTICATED
+
+
+def test_lanes_are_told_apart_in_the_state() -> None:
+    controller = door()
+    arrive(controller, 1)
+    arrive(controller, 2, 9_000, 1_000, copies=2)
+    (state,) = controller.state().replicas
+    assert {lane.value: (u.requests, u.sequences, u.reserved_tokens) for lane, u in state.lanes.items()} == {
+        "interactive": (1, 1, 500),
+        "bulk": (1, 2, 20_000),
+    }
+
+
+def test_check_sees_a_leak() -> None:
+    controller = door()
+    arrive(controller, 1)
+    controller._live.clear()
+    assert any("neither live nor releasing" in sentence for sentence in controller.check())

@@ -1,0 +1,56 @@
+"""The release schedule against hand-made sums: prefill 1,000 tokens/s, decode 0.1 s a token."""
+
+import pytest
+
+from llmshed.admission.budget import Reservation
+from llmshed.admission.ledger import Charge, Phase
+from llmshed.admission.policy import ReplicaBudget
+from llmshed.admission.release import OVERDUE_SECONDS, Release, prefill_end, schedule, wait_seconds
+from llmshed.admission.request import Lane
+
+BUDGET = ReplicaBudget(96_000, 0.1, 64, prefill_tokens_per_second=1_000.0, decode_seconds_per_token=0.1)
+
+
+def charge(key: int, input_tokens: int, ceiling: int, **changes: object) -> Charge:
+    reservation = Reservation(input_tokens, ceiling, 0, 1)
+    made = Charge(key, "acme", Lane.BULK, reservation, ceiling, dispatched_at=0.0)
+    for name, value in changes.items():
+        setattr(made, name, value)
+    return made
+
+
+def test_prefills_follow_each_other_and_decodes_run_side_by_side() -> None:
+    releases = schedule([charge(1, 2_000, 10), charge(2, 1_000, 10)], BUDGET, now=0.0)
+    assert [r.tokens for r in releases] == [2_010, 1_010]
+    assert [r.at for r in releases] == pytest.approx([3.0, 4.0])
+
+
+def test_a_first_token_replaces_the_prediction() -> None:
+    seen = charge(1, 2_000, 10, first_token_at=0.5, phase=Phase.DECODE)
+    assert schedule([seen], BUDGET, now=0.6) == [Release(1.5, 2_010, 1)]
+
+
+def test_work_that_outlived_its_ceiling_is_expected_soon_not_in_the_past() -> None:
+    late = charge(1, 0, 10, first_token_at=0.0, phase=Phase.DECODE)
+    assert schedule([late], BUDGET, now=50.0) == [Release(50.0 + OVERDUE_SECONDS, 10, 1)]
+
+
+def test_a_gone_clients_prefill_still_stands_in_the_way() -> None:
+    gone = charge(1, 2_000, 10, phase=Phase.RELEASING, release_at=2.0)
+    behind = charge(2, 1_000, 10)
+    assert prefill_end(behind, [gone, behind], BUDGET) == pytest.approx(3.0)
+    assert [r.at for r in schedule([gone, behind], BUDGET, now=0.0)] == pytest.approx([2.0, 4.0])
+
+
+def test_an_unknown_rate_is_assumed_slow() -> None:
+    unknown = ReplicaBudget(96_000, 0.1, 64)
+    assert schedule([charge(1, 1_000, 10)], unknown, 0.0)[0].at == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "sequences", "wait"),
+    [(0, 0, 0.0), (100, 0, 1.0), (101, 0, 3.0), (1, 2, 3.0), (300, 1, 3.0), (301, 0, None), (0, 3, None)],
+)
+def test_the_wait_ends_when_both_needs_are_met(tokens: int, sequences: int, wait: float | None) -> None:
+    releases = [Release(11.0, 100, 1), Release(13.0, 200, 1)]
+    assert wait_seconds(releases, tokens, sequences, now=10.0) == wait
