@@ -1,15 +1,24 @@
 """The whole configuration."""
 
-from typing import Annotated
+from itertools import chain
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from llmshed.config.base import Settings
+from llmshed.config.contradictions import (
+    counting_contradictions,
+    lane_contradictions,
+    listener_contradictions,
+    pool_contradictions,
+    tenant_contradictions,
+)
 from llmshed.config.counting import CountingSettings
 from llmshed.config.lanes import LaneSettings
 from llmshed.config.pools import AdmissionSettings, PoolSettings
 from llmshed.config.server import LogSettings, ServerSettings, UpstreamSettings
 from llmshed.config.tenants import TenantSettings
+from llmshed.config.validation import refuse_contradictions
 
 
 class Config(Settings):
@@ -31,3 +40,16 @@ class Config(Settings):
     """Owners of keys; without any, the gateway serves loopback only unless told otherwise."""
     pools: Annotated[tuple[PoolSettings, ...], Field(min_length=1)]
     """Replicas by model and lane."""
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        refuse_contradictions(
+            chain(
+                listener_contradictions(self.server, self.tenants),
+                lane_contradictions(self.lanes.interactive, self.lanes.bulk),
+                counting_contradictions(self.counting, self.server),
+                tenant_contradictions(self.tenants),
+                pool_contradictions(self.pools),
+            )
+        )
+        return self
