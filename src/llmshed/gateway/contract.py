@@ -180,8 +180,8 @@ def _dialect_body(problem: Problem, dialect: Dialect, message: str, extras: dict
 
 
 def _kind(problem: Problem) -> ErrorKind:
-    """Return OpenAI's `type`; an engine's 4xx is the request's fault whatever the reason's row says."""
-    if problem.status is not None and 400 <= problem.status < 500 and problem.reason.row.status >= 500:
+    """Return OpenAI's `type`; an engine's 400, 413 or 422 is the request's fault whatever the reason's row says."""
+    if problem.status in {400, 413, 422}:
         return ErrorKind.REQUEST
     return problem.reason.row.kind
 

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Self
@@ -58,7 +58,8 @@ class Decision:
         termination: who ended it in which phase, from `endings.termination`.
         client_request_id: id that the client gave, checked for its form; None when it gave none.
         tenant: the tenant's name; None before it was known.
-        model: model of the pool that the request was matched to, never what the client wrote.
+        model: model or alias of the pool that the request was matched to; not written down with `not_found`, since it
+            is then any text that a client chose.
         pool: name of the pool.
         replica: replica that served it, or whose terms bind.
         profile: name and version of the profile behind the replica's budget.
@@ -148,13 +149,13 @@ class Decision:
         """Return the line as a JSON object; docs/decision-log.md explains each field."""
         return {
             "schema": SCHEMA,
-            "time": datetime.fromtimestamp(self.time_seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "time": datetime.fromtimestamp(self.time_seconds, UTC).isoformat(timespec="microseconds")[:-6] + "Z",
             "time_seconds": self.time_seconds,
             "request_id": one_line(self.request_id, 128),
             "client_request_id": _short(self.client_request_id),
             "route": route_label(self.route),
             "tenant": _short(self.tenant),
-            "model": _short(self.model),
+            "model": None if self.reason is Reason.NOT_FOUND else _short(self.model),
             "pool": self.pool,
             "replica": self.replica,
             "profile": self.profile,
@@ -172,7 +173,7 @@ class Decision:
             "output_ceiling_tokens": self.output_ceiling_tokens,
             "output_tokens": self.output_tokens,
             "reservation_tokens": self.reservation and self.reservation.total_tokens,
-            "reservation": self.reservation and asdict(self.reservation),
+            "reservation": self.reservation and _sums(self.reservation),
             "equation": self.equation and _terms(self.equation),
             "fits": self.equation.fits(self.reservation) if self.equation and self.reservation else None,
             "decision": self.decision,
@@ -190,6 +191,15 @@ class Decision:
 
 def _short(text: str | None) -> str | None:
     return None if text is None else one_line(text, 128)
+
+
+def _sums(reservation: Reservation) -> dict[str, int]:
+    return {
+        "input_tokens": reservation.input_tokens,
+        "output_tokens": reservation.output_tokens,
+        "overrun_tokens": reservation.overrun_tokens,
+        "sequences": reservation.sequences,
+    }
 
 
 def _terms(equation: Equation) -> dict[str, int]:

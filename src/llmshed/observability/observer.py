@@ -1,0 +1,159 @@
+"""What the rest of the gateway tells about itself, put into metrics, the decision log and the log."""
+
+import asyncio
+import logging
+from collections.abc import Iterator, Mapping
+
+from prometheus_client import Metric, generate_latest
+
+from llmshed.admission.request import Lane, PriorityClass
+from llmshed.admission.state import ControllerState
+from llmshed.observability.decisions import Decision, DecisionLog
+from llmshed.observability.endings import Ending
+from llmshed.observability.goodput import Objective, counted_lane, met_objectives
+from llmshed.observability.metrics import NONE, Metrics, QueueSize, UpstreamErrorKind
+from llmshed.observability.routes import route_label
+
+_log = logging.getLogger(__name__)
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+"""Of what `scrape` returns."""
+
+
+class Observer:
+    """The one way into the metrics; every method is quick enough for the event loop."""
+
+    def __init__(self, metrics: Metrics, decision_log: DecisionLog, objectives: Mapping[Lane, Objective]) -> None:
+        """Keep the instruments; `objectives` come from `goodput.objectives_of`."""
+        self._metrics = metrics
+        self._decision_log = decision_log
+        self._objectives = objectives
+        self._violations: tuple[str, ...] = ()
+
+    def request_began(self) -> None:
+        """Count a request in; `request_ended` is owed for it."""
+        self._metrics.in_progress.of().inc()
+
+    def request_ended(self, decision: Decision) -> None:
+        """Count a request out and write its decision line."""
+        metrics = self._metrics
+        lane = decision.lane or NONE
+        metrics.in_progress.of().dec()
+        metrics.requests.of(lane, decision.decision, decision.reason or NONE).inc()
+        metrics.endings.of(lane, decision.ending).inc()
+        metrics.routes.of(route_label(decision.route)).inc()
+        self._observe_counts(decision)
+        self._observe_times(decision)
+        self._judge(decision)
+        self._decision_log.write(decision)
+
+    def loop_lagged(self, seconds: float) -> None:
+        """Note how much later than asked a timer of the event loop ran."""
+        self._metrics.lag.of().observe(max(seconds, 0.0))
+
+    def self_checked(self, violations: tuple[str, ...]) -> None:
+        """Note a recount of the ledgers and the invariants that it found broken; log each new one."""
+        self._metrics.ledger_checks.of().inc()
+        self._metrics.ledger_violations.of().inc(len(violations))
+        self._metrics.violations.of().set(len(violations))
+        for violation in violations:
+            if violation not in self._violations:
+                _log.error("invariant_broken", extra={"violation": violation})
+        self._violations = violations
+
+    def config_loaded(self, version: str, objectives: Mapping[Lane, Objective], wall: float) -> None:
+        """Note that a configuration is in force since `wall`, in seconds since the epoch."""
+        self._objectives = objectives
+        self._metrics.state.config_version = version
+        self._metrics.reload_successful.of().set(1)
+        self._metrics.reload_timestamp.of().set(wall)
+
+    def config_refused(self) -> None:
+        """Note that a configuration was refused and the earlier one is kept."""
+        self._metrics.reload_successful.of().set(0)
+
+    def upstream_failed(self, replica: str, kind: UpstreamErrorKind) -> None:
+        """Count a request that a replica failed."""
+        self._metrics.upstream_errors.of(replica, kind).inc()
+
+    def count_mismatched(self, pool: str) -> None:
+        """Count a prompt that the engine counted otherwise."""
+        self._metrics.count_mismatches.of(pool).inc()
+
+    def counting_queue(self, size: QueueSize, queued_bytes: int) -> None:
+        """Set the bytes that wait or run in one queue of the counting pool."""
+        self._metrics.counting_queue.of(size).set(queued_bytes)
+
+    def lines_dropped(self, lines: int) -> None:
+        """Count lines that disk or pipe did not take; any thread may call it."""
+        self._metrics.lines_dropped.of().inc(lines)
+
+    def scrape(self, state: ControllerState, violations: tuple[str, ...]) -> bytes:
+        """Return all metrics as text, at once; for tests and small pages."""
+        return b"".join(self._slices(state, violations))
+
+    async def scrape_in_slices(self, state: ControllerState, violations: tuple[str, ...]) -> bytes:
+        """Return all metrics as text, giving way to the event loop after each metric.
+
+        The gauges all come from `state`, so the page is consistent in what has to add up.
+        """
+        parts: list[bytes] = []
+        for part in self._slices(state, violations):
+            parts.append(part)
+            await asyncio.sleep(0)
+        return b"".join(parts)
+
+    def _slices(self, state: ControllerState, violations: tuple[str, ...]) -> Iterator[bytes]:
+        self._metrics.violations.of().set(len(violations))
+        self._metrics.state.state = state
+        for metric in self._metrics.registry.collect():
+            yield generate_latest(_Single(metric))
+
+    def _observe_counts(self, decision: Decision) -> None:
+        metrics = self._metrics
+        lane = decision.lane
+        if lane is None:
+            return
+        if decision.input_tokens is not None:
+            metrics.input_tokens.of(lane).observe(decision.input_tokens)
+        requested = decision.asked_output_tokens
+        if requested is None:
+            requested = decision.output_ceiling_tokens
+        if requested is not None:
+            metrics.requested_output_tokens.of(lane).observe(requested)
+        if decision.output_tokens is not None:
+            metrics.output_tokens.of(lane).observe(decision.output_tokens)
+
+    def _observe_times(self, decision: Decision) -> None:
+        metrics, waits = self._metrics, decision.waits
+        if waits.counting_seconds is not None:
+            metrics.counting.of().observe(waits.counting_seconds)
+        if decision.retry_after_seconds is not None:
+            metrics.retry_after.of(decision.lane or NONE).observe(decision.retry_after_seconds)
+        if decision.lane is None:
+            return
+        if waits.ttft_seconds is not None:
+            metrics.ttft.of(decision.lane).observe(waits.ttft_seconds)
+        if waits.tpot_seconds is not None:
+            metrics.tpot.of(decision.lane).observe(waits.tpot_seconds)
+        if waits.total_seconds is not None and decision.ending is Ending.FINISHED:
+            metrics.duration.of(decision.lane).observe(waits.total_seconds)
+
+    def _judge(self, decision: Decision) -> None:
+        good = met_objectives(decision, self._objectives)
+        if good is None:
+            return
+        labels = (counted_lane(decision), decision.priority_class or PriorityClass.NORMAL)
+        self._metrics.objective_requests.of(*labels).inc()
+        if good:
+            self._metrics.good_requests.of(*labels).inc()
+
+
+class _Single:
+    """One metric in the shape that the library renders."""
+
+    def __init__(self, metric: Metric) -> None:
+        self._metric = metric
+
+    def collect(self) -> list[Metric]:
+        return [self._metric]

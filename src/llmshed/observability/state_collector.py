@@ -1,0 +1,112 @@
+"""Gauges that are read from the core's snapshot when they are scraped, so that they cannot disagree with the ledger."""
+
+from collections.abc import Callable, Iterator
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily
+
+from llmshed.admission.state import ControllerState, ReplicaState
+
+UNCALIBRATED = "uncalibrated"
+"""Profile name of a replica whose numbers were not measured."""
+
+_REPLICA = ("replica", "pool")
+
+# name, meaning and source of each gauge that every replica has
+_GAUGES: tuple[tuple[str, str, Callable[[ReplicaState], float]], ...] = (
+    ("llmshed_replica_up", "Whether the replica takes new work.", lambda replica: replica.up),
+    (
+        "llmshed_gross_ceiling_tokens",
+        "Most reserved tokens that the replica was tested to carry.",
+        lambda replica: replica.equation.gross_ceiling_tokens,
+    ),
+    (
+        "llmshed_guard_band_tokens",
+        "Part of the gross ceiling that is never lent.",
+        lambda replica: replica.equation.guard_band_tokens,
+    ),
+    (
+        "llmshed_budget_tokens",
+        "Safe budget: gross ceiling less guard band.",
+        lambda replica: replica.equation.safe_budget_tokens,
+    ),
+    (
+        "llmshed_active_tokens",
+        "Reserved tokens of running requests and of those that the engine may still hold.",
+        lambda replica: replica.equation.active_tokens,
+    ),
+    (
+        "llmshed_releasing_tokens",
+        "Part of the active tokens whose client is gone.",
+        lambda replica: replica.releasing_tokens,
+    ),
+    (
+        "llmshed_headroom_tokens",
+        "What of the safe budget is free now; below 0 after it shrank under running work.",
+        lambda replica: replica.equation.headroom_tokens,
+    ),
+    (
+        "llmshed_active_sequences",
+        "Sequences that the replica runs for the gateway.",
+        lambda replica: replica.equation.active_sequences,
+    ),
+    (
+        "llmshed_hard_cap_sequences",
+        "Most sequences at once, whatever their size.",
+        lambda replica: replica.equation.hard_cap_sequences,
+    ),
+    (
+        "llmshed_uncalibrated",
+        "Whether the replica runs without a measured profile.",
+        lambda replica: replica.profile.startswith(UNCALIBRATED),
+    ),
+)
+
+
+class StateCollector:
+    """Yields the gauges of `state` and `config_version`, which are set just before a scrape.
+
+    A replica that was removed has no series any more, where an instrument of the library would keep its last value.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.state = ControllerState(replicas=(), draining=False, live_requests=0)
+        self.config_version = ""
+        registry.register(self)
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Yield one family after the other."""
+        replicas = self.state.replicas
+        for name, meaning, value in _GAUGES:
+            family = GaugeMetricFamily(name, meaning, labels=_REPLICA)
+            for replica in replicas:
+                family.add_metric((replica.name, replica.pool), float(value(replica)))
+            yield family
+        yield from self._lane_gauges()
+        yield self._profiles()
+        config = GaugeMetricFamily("llmshed_config_info", "Version of the configuration in force.", labels=("version",))
+        config.add_metric((self.config_version,), 1.0)
+        yield config
+        yield GaugeMetricFamily("llmshed_draining", "Whether the gateway shuts down.", value=float(self.state.draining))
+        yield GaugeMetricFamily(
+            "llmshed_live_requests", "Requests that hold a reservation.", value=float(self.state.live_requests)
+        )
+
+    def _lane_gauges(self) -> Iterator[GaugeMetricFamily]:
+        labels = (*_REPLICA, "lane")
+        reserved = GaugeMetricFamily("llmshed_reserved_tokens", "Reserved tokens of live requests.", labels=labels)
+        requests = GaugeMetricFamily("llmshed_active_requests", "Live requests.", labels=labels)
+        for replica in self.state.replicas:
+            for lane, use in replica.lanes.items():
+                reserved.add_metric((replica.name, replica.pool, lane), float(use.reserved_tokens))
+                requests.add_metric((replica.name, replica.pool, lane), float(use.requests))
+        yield reserved
+        yield requests
+
+    def _profiles(self) -> GaugeMetricFamily:
+        profiles = GaugeMetricFamily(
+            "llmshed_profile_info", "Profile behind the replica's budget.", labels=("replica", "profile")
+        )
+        for replica in self.state.replicas:
+            profiles.add_metric((replica.name, replica.profile), 1.0)
+        return profiles
