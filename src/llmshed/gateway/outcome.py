@@ -25,6 +25,7 @@ class RelayOutcome:
         output_tokens: tokens that the engine generated, as far as seen; None when it did not tell.
         finish_reason: the engine's own word for the end.
         redispatched: whether a second replica was tried.
+        retry_after_seconds: the wait that the client was told, after jitter.
     """
 
     verdict: Verdict | None = None
@@ -40,3 +41,4 @@ class RelayOutcome:
     output_tokens: int | None = None
     finish_reason: str | None = None
     redispatched: bool = False
+    retry_after_seconds: float | None = None
