@@ -113,5 +113,3 @@ class AdmissionPolicy:
     lanes: Mapping[Lane, LanePolicy]
     pools: tuple[PoolPolicy, ...]
     tenants: Mapping[str, TenantPolicy]
-    max_retry_after_seconds: float = 60.0
-    version: str = ""

@@ -15,6 +15,7 @@ class Replica:
     """Ledger and budget in force of one replica.
 
     `budget` may differ from `spec.budget` while the replica is derated; `spec.budget` says what it may ever lend.
+    `queued_tokens` is the work that would be served before a new request.
     """
 
     def __init__(self, spec: ReplicaSpec) -> None:
@@ -23,6 +24,7 @@ class Replica:
         self.budget: ReplicaBudget = spec.budget
         self.up = True
         self.removed = False
+        self.queued_tokens = 0
         self.ledger = Ledger()
 
     def come_up(self, spec: ReplicaSpec) -> None:
@@ -38,7 +40,7 @@ class Replica:
             gross_ceiling_tokens=self.budget.gross_ceiling_tokens,
             guard_band_tokens=self.budget.guard_band_tokens,
             active_tokens=self.ledger.active_tokens,
-            queued_tokens=0,
+            queued_tokens=self.queued_tokens,
             active_sequences=self.ledger.active_sequences,
             hard_cap_sequences=self.budget.hard_cap_sequences,
         )
@@ -67,6 +69,7 @@ class Replica:
             guard_band_tokens=self.spec.budget.guard_band_tokens,
             hard_cap_sequences=self.spec.budget.hard_cap_sequences,
             active_tokens=0,
+            queued_tokens=0,
             active_sequences=0,
         )
         return empty.fits(reservation)

@@ -1,0 +1,50 @@
+"""A verdict as plain values: the JSON of `llmshed classify`, `/admin/classify` and the decision log."""
+
+from dataclasses import asdict
+from typing import Any
+
+from llmshed.admission.budget import Equation, Reservation
+from llmshed.admission.request import Request
+from llmshed.admission.verdict import Verdict
+
+
+def verdict_report(verdict: Verdict, request: Request) -> dict[str, Any]:
+    """Return every term of a decision; names are stable, and absent terms are null."""
+    reservation, equation = verdict.reservation, verdict.equation
+    return {
+        "verdict": verdict.decision.value,
+        "reason": verdict.reason,
+        "status": verdict.status,
+        "lane": verdict.lane,
+        "intent": verdict.intent,
+        "priority_class": verdict.priority_class,
+        "input_tokens": request.input_tokens,
+        "requested_output_tokens": request.asked_output_tokens,
+        "output_ceiling_tokens": verdict.output_ceiling_tokens,
+        "reservation_tokens": None if reservation is None else reservation.total_tokens,
+        "reservation": None if reservation is None else reservation_report(reservation),
+        "fits": reservation is not None and equation is not None and equation.fits(reservation),
+        "equation": None if equation is None else equation_report(equation),
+        "replica": verdict.replica,
+        "pool": verdict.pool,
+        "profile": verdict.profile,
+        "maximums": None if verdict.maximums is None else asdict(verdict.maximums),
+        "retry_after_seconds": verdict.retry_after_seconds,
+        "detail": verdict.detail,
+        "advice": [advice.value for advice in verdict.advice],
+    }
+
+
+def equation_report(equation: Equation) -> dict[str, int]:
+    """Return the terms of the equation and what follows from them."""
+    return {
+        **asdict(equation),
+        "safe_budget_tokens": equation.safe_budget_tokens,
+        "headroom_tokens": equation.headroom_tokens,
+        "free_sequences": equation.free_sequences,
+    }
+
+
+def reservation_report(reservation: Reservation) -> dict[str, int]:
+    """Return the terms of the reservation and their sum."""
+    return {**asdict(reservation), "total_tokens": reservation.total_tokens}
