@@ -69,7 +69,7 @@ class Layers:
         value = read_value(text, only_text=self.catalogue.takes_only_text(path))
         holder: Any = self.raw
         for depth, part in enumerate(path):
-            if not isinstance(holder, list if isinstance(part, int) else dict):
+            if not _can_hold(holder, part):
                 return  # the file holds something else there, which validation tells
             if isinstance(part, int) and part > len(holder):
                 size = len(holder)
@@ -121,6 +121,10 @@ def _variables(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
 def _order(path: Path) -> tuple[tuple[bool, int | str], ...]:
     """Order paths so that a table comes before what is in it, and elements by number."""
     return tuple((isinstance(part, str), part) for part in path)
+
+
+def _can_hold(holder: Any, part: str | int) -> bool:
+    return isinstance(holder, list if isinstance(part, int) else dict)
 
 
 def _inner(value: Any) -> Iterator[Path]:
