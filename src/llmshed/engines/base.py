@@ -55,14 +55,18 @@ class Call:
 
     Args:
         route: where it was sent.
-        body: the parsed body; what is forwarded is its canonical serialisation, with the ceiling written in.
+        body: the parsed body without nulls and what the engine has no use for; what is forwarded is its canonical
+            serialisation, with the ceiling written in.
         streamed: whether the answer is a stream of events.
         model: model named in the body; None when the route has no such field or it is absent.
         prompts: what is to be counted, one entry a prompt.
         copies: sequences that each prompt runs as (`n`, `best_of`).
         asked_output_tokens: ceiling asked for; None when absent or null.
         truncate_tokens: TGI's `truncate`; None when absent.
-        images: number of images in the prompt.
+        images: number of images in the prompts.
+        prompts_without_images: the same prompts with nothing where an image stood, so that base64 is never counted as
+            text; `prompts` itself when there are no images. With an image bound these are counted, otherwise the
+            engine is asked.
         declared_intent: `metadata.llmshed_intent`, or `bulk` for `service_tier: flex`; None when not declared.
         session_hint: `prompt_cache_key`; None when absent.
     """
@@ -76,6 +80,7 @@ class Call:
     asked_output_tokens: int | None = None
     truncate_tokens: int | None = None
     images: int = 0
+    prompts_without_images: tuple[Prompt, ...] = ()
     declared_intent: str | None = None
     session_hint: str | None = None
 
@@ -120,7 +125,8 @@ class StreamFacts:
     """What has been seen of a stream so far, without changing a byte of it.
 
     `output_tokens` counts generated tokens; `started` turns True at the first data event; `complete` when the stream
-    has ended as its route's streams end; `failure` holds an error event.
+    has ended as its route's streams end; `failure` holds the first error event, which may be the first data event: look
+    at it before `started` is taken for a first token. A stream that failed is never `complete`.
     """
 
     started: bool = False

@@ -1,0 +1,33 @@
+"""Engines by the name that the configuration gives them."""
+
+from collections.abc import Callable
+from typing import Final
+
+from llmshed.engines.base import Engine
+from llmshed.engines.tgi import TgiEngine
+from llmshed.engines.tgi_versions import AUTO
+from llmshed.errors import ConfigError
+
+
+def _tgi(version: str, allow_truncate: bool) -> Engine:  # noqa: FBT001 - the one form in which the table below calls
+    return TgiEngine(version, allow_truncate=allow_truncate)
+
+
+_ENGINES: Final[dict[str, Callable[[str, bool], Engine]]] = {"tgi": _tgi}
+
+
+def engine(name: str, version: str = AUTO, *, allow_truncate: bool = False) -> Engine:
+    """Return the adapter of an engine.
+
+    Args:
+        name: the engine's name in `pools.engine`.
+        version: its version; `auto` stands for the newest known until the engine tells its own.
+        allow_truncate: let requests have their prompt cut by the engine.
+
+    Raises:
+        ConfigError: no such engine, or a version that is none.
+    """
+    make = _ENGINES.get(name)
+    if make is None:
+        raise ConfigError((f'engine: "{name}" is not known; accepted: {", ".join(sorted(_ENGINES))}',))
+    return make(version, allow_truncate)
