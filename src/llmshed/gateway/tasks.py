@@ -3,8 +3,19 @@
 import asyncio
 import logging
 from collections.abc import Coroutine
+from typing import Protocol
 
 _log = logging.getLogger(__name__)
+
+
+class Spawned(Protocol):
+    """A task that runs on its own: it may be cancelled, but its end is nobody's to wait for."""
+
+    def cancel(self) -> bool:
+        """Ask the task to end."""
+
+    def done(self) -> bool:
+        """Say whether it has ended."""
 
 
 class Tasks:
@@ -22,7 +33,7 @@ class Tasks:
         """Return how many tasks run."""
         return len(self._running)
 
-    def spawn(self, coroutine: Coroutine[object, object, None], name: str) -> asyncio.Task[None]:
+    def spawn(self, coroutine: Coroutine[object, object, None], name: str) -> Spawned:
         """Start a coroutine as a task; `name` stands in the log line if it crashes."""
         task = asyncio.get_running_loop().create_task(coroutine, name=name)
         self._running.add(task)

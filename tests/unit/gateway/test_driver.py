@@ -1,0 +1,262 @@
+"""The driver tells the core each fact once, and every ticket has exactly one ending."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from fakes.door import door, request, spec
+from llmshed.admission.actions import Action, Dispatch, Enqueue, Evict, Refuse, Released
+from llmshed.admission.controller import AdmissionController
+from llmshed.admission.events import Arrived, Cancelled, Draining, Event, Failed, Finished, FirstToken, Tick
+from llmshed.admission.reasons import Reason
+from llmshed.admission.verdict import Decision, Verdict
+from llmshed.gateway.driver import Driver
+from llmshed.gateway.ticket import Ticket
+
+
+class HandClock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.at = 0.0
+
+    def now(self) -> float:
+        return self.at
+
+    def wall(self) -> float:
+        return 0.0
+
+
+class ScriptedCore(AdmissionController):
+    """A core that queues every arrival and does what the test says."""
+
+    def __init__(self) -> None:
+        self.heard: list[Event] = []
+        self.script: Callable[[Event], list[Action]] = lambda _: []
+        self.wakeup: float | None = None
+
+    def handle(self, event: Event, now: float) -> list[Action]:
+        assert now >= 0
+        self.heard.append(event)
+        return self.script(event)
+
+    def next_wakeup(self) -> float | None:
+        return self.wakeup
+
+    def check(self) -> tuple[str, ...]:
+        return ()
+
+
+ADMIT = Verdict(Decision.ADMIT, replica="r1")
+REFUSAL = Verdict(Decision.REFUSE, reason=Reason.CONCURRENCY_LIMIT)
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+async def core() -> AdmissionController:
+    return door(spec("r1"), spec("r2"))
+
+
+@pytest.fixture
+def driver(core: AdmissionController, clock: HandClock) -> Iterator[Driver]:
+    driver = Driver(core, clock)
+    yield driver
+    assert driver.violations() == ()
+    driver.close()
+
+
+async def admitted(driver: Driver, **changes: Any) -> Ticket:
+    ticket = await driver.admit(request(driver.new_key(), **changes))
+    assert isinstance(ticket, Ticket)
+    return ticket
+
+
+async def test_an_admitted_request_holds_its_reservation_until_it_finishes(driver: Driver) -> None:
+    with await admitted(driver) as ticket:
+        assert (driver.live, driver.charged) == (1, 1)
+        assert sum(replica.equation.active_tokens for replica in driver.state().replicas) == 500
+        ticket.first_token()
+        ticket.finished(7)
+    assert (driver.live, driver.charged) == (0, 0)
+    assert sum(replica.equation.active_tokens for replica in driver.state().replicas) == 0
+
+
+async def test_a_refusal_charges_nothing(driver: Driver) -> None:
+    verdict = await driver.admit(request(driver.new_key(), 200_000))
+    assert isinstance(verdict, Verdict)
+    assert verdict.reason is Reason.CONTEXT_LIMIT
+    assert (driver.live, driver.charged) == (0, 0)
+
+
+async def test_a_ticket_dropped_without_an_ending_counts_as_a_client_that_left(driver: Driver) -> None:
+    with await admitted(driver):
+        pass
+    assert (driver.live, driver.charged) == (0, 1)
+
+
+async def test_a_second_ending_is_an_error_and_the_ledger_hears_only_the_first(driver: Driver) -> None:
+    with await admitted(driver) as ticket:
+        ticket.finished(1)
+        seconds: list[Callable[[], None]] = [
+            lambda: ticket.finished(1),
+            lambda: ticket.failed(engine_holds=False),
+            lambda: ticket.cancelled(sent=True),
+            ticket.first_token,
+        ]
+        for second in seconds:
+            with pytest.raises(RuntimeError, match="only one ending"):
+                second()
+    assert driver.charged == 0
+
+
+async def test_the_tokens_of_a_gone_client_come_back_by_the_timer(driver: Driver, clock: HandClock) -> None:
+    with await admitted(driver) as ticket:
+        ticket.first_token()
+        ticket.cancelled(sent=True)
+    assert driver.charged == 1
+    clock.at = 3600.0
+    assert driver._timer is not None
+    driver._timer.cancel()
+    driver._tick()
+    assert driver.charged == 0
+    assert driver._timer is None
+
+
+async def test_a_replica_that_read_nothing_is_replaced_by_another(driver: Driver) -> None:
+    with await admitted(driver) as first:
+        second = await first.not_sent()
+    assert isinstance(second, Ticket)
+    assert second.replica != first.replica
+    assert not first.is_open
+    with second:
+        third = await second.not_sent()
+    assert isinstance(third, Verdict)
+    assert third.reason is Reason.NO_REPLICA
+    assert (driver.live, driver.charged) == (0, 0)
+
+
+async def test_idle_waits_for_the_last_request(driver: Driver) -> None:
+    ticket = await admitted(driver)
+    waiting = asyncio.ensure_future(driver.idle())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    ticket.finished(1)
+    await waiting
+
+
+async def test_facts_of_no_single_request_reach_the_core(driver: Driver) -> None:
+    driver.tell(Draining())
+    assert driver.state().draining
+    refusal = driver.gate("acme")
+    assert refusal is not None
+    assert refusal.reason is Reason.DRAINING
+    assert driver.assess(request(9)).reason is Reason.DRAINING
+
+
+async def test_a_key_that_is_in_use_leaves_no_trace(driver: Driver) -> None:
+    ticket = await admitted(driver)
+    with pytest.raises(ValueError, match="already live"):
+        await driver.admit(request(ticket.key))
+    assert driver.live == 1
+    ticket.finished(1)
+
+
+async def test_a_queued_request_waits_until_the_core_dispatches_it(clock: HandClock) -> None:
+    core = ScriptedCore()
+    driver = Driver(core, clock)
+    core.script = lambda event: [Enqueue(1, "main", ADMIT)] if isinstance(event, Arrived) else []
+    waiting = asyncio.ensure_future(driver.admit(request(1)))
+    await asyncio.sleep(0)
+    assert driver.live == 1
+    core.script = lambda _: [Released(7, "r1", 10), Dispatch(1, "r1", ADMIT)]
+    driver.tell(Draining())
+    ticket = await waiting
+    assert isinstance(ticket, Ticket)
+    assert (ticket.key, ticket.replica) == (1, "r1")
+
+
+async def test_an_evicted_request_gets_its_verdict(clock: HandClock) -> None:
+    core = ScriptedCore()
+    driver = Driver(core, clock)
+    waiting = asyncio.ensure_future(driver.admit(request(1)))
+    await asyncio.sleep(0)
+    core.script = lambda _: [Evict(1, REFUSAL)]
+    driver.tell(Draining())
+    assert await waiting is REFUSAL
+    assert driver.live == 0
+
+
+async def test_leaving_the_queue_is_told_as_never_sent(clock: HandClock) -> None:
+    core = ScriptedCore()
+    driver = Driver(core, clock)
+    waiting = asyncio.ensure_future(driver.admit(request(1)))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert core.heard[-1] == Cancelled(1, sent=False)
+    assert driver.live == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [(Dispatch(1, "r1", ADMIT), [Cancelled(1, sent=False)]), (Refuse(1, REFUSAL), []), (Evict(1, REFUSAL), [])],
+)
+async def test_an_answer_that_crosses_a_cancellation_is_settled_once(
+    answer: Action, told: list[Event], clock: HandClock
+) -> None:
+    core = ScriptedCore()
+    driver = Driver(core, clock)
+    waiting = asyncio.ensure_future(driver.admit(request(1)))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    core.script = lambda event: [answer] if isinstance(event, Draining) else [Released(1, "r1", 1)]
+    driver.tell(Draining())
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert core.heard[2:] == told
+    assert (driver.live, driver.charged) == (0, 0)
+
+
+async def test_the_timer_follows_the_cores_wish(clock: HandClock) -> None:
+    core = ScriptedCore()
+    driver = Driver(core, clock)
+    ticked = asyncio.Event()
+
+    def script(event: Event) -> list[Action]:
+        if isinstance(event, Tick):
+            core.wakeup = None
+            ticked.set()
+        return []
+
+    core.script = script
+    core.wakeup = 100.0
+    driver.tell(Draining())
+    core.wakeup = 0.01
+    driver.tell(Draining())
+    async with asyncio.timeout(5):
+        await ticked.wait()
+    assert driver._timer is None
+
+
+async def test_endings_reach_the_core_as_their_events(clock: HandClock) -> None:
+    core = ScriptedCore()
+    driver = Driver(core, clock)
+    endings: list[tuple[Callable[[Ticket], None], Event]] = [
+        (lambda ticket: ticket.finished(3), Finished(1, 3)),
+        (lambda ticket: ticket.failed(engine_holds=True), Failed(1, engine_holds=True)),
+        (lambda ticket: ticket.cancelled(sent=False), Cancelled(1, sent=False)),
+        (lambda ticket: ticket.first_token(), FirstToken(1)),
+    ]
+    for end, event in endings:
+        core.script = lambda event: [Dispatch(1, "r1", ADMIT)] if isinstance(event, Arrived) else []
+        ticket = await driver.admit(request(1))
+        assert isinstance(ticket, Ticket)
+        end(ticket)
+        assert core.heard[-1] == event
