@@ -1,0 +1,98 @@
+"""What comes out of the simulated replica: one value for each thing that a server in front of it would see."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from llmshed.simulation.sequences import FinishReason
+
+
+class StepKind(StrEnum):
+    """The engine call that a step is; with chunked prefill a `prefill` step also decodes what runs."""
+
+    PREFILL = "prefill"
+    DECODE = "decode"
+
+
+class JoinReason(StrEnum):
+    """Why waiting sequences joined a running batch, in TGI's words."""
+
+    CHUNKING = "chunking"
+    BACKPRESSURE = "backpressure"
+    WAIT_EXCEEDED = "wait_exceeded"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenProduced:
+    """One output token; `index` counts from 1 over all chunks of the sequence."""
+
+    key: int
+    index: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkQueued:
+    """A sequence ended its chunk below its ceiling and waits at the tail again, its output now part of its input."""
+
+    key: int
+    input_tokens: int
+    chunk_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A sequence is complete; its permit and its KV are free.
+
+    Args:
+        key: the sequence.
+        reason: why it ended; an answer cut short by a failed re-validation says `length` too.
+        output_tokens: all tokens produced, over all chunks.
+        queued_at: when it first joined the queue.
+        started_at: when its first chunk joined a batch.
+        at: when it ended.
+    """
+
+    key: int
+    reason: FinishReason
+    output_tokens: int
+    queued_at: float
+    started_at: float
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """An abandoned sequence was noticed and forgotten: at its next token, or at the front of the queue."""
+
+    key: int
+    while_queued: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A sequence was lost with its whole batch."""
+
+    key: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepEnded:
+    """One engine call ended.
+
+    Args:
+        kind: prefill or decode.
+        seconds: what the call took, a stall included.
+        joined: sequences that joined with it; 0 for a decode.
+        join_reason: why they joined a batch that was running; None when nothing ran or nothing joined.
+        failed: whether the call failed, and the batch with it.
+    """
+
+    kind: StepKind
+    seconds: float
+    joined: int
+    join_reason: JoinReason | None
+    failed: bool
+
+
+Result = TokenProduced | ChunkQueued | Ended | Dropped | Failed | StepEnded

@@ -1,0 +1,93 @@
+"""One sequence on its way through the simulated replica."""
+
+from dataclasses import dataclass, field
+from enum import Enum, StrEnum
+
+
+class FinishReason(StrEnum):
+    """Why a sequence ended, in TGI's words."""
+
+    LENGTH = "length"
+    EOS = "eos_token"
+    STOP = "stop_sequence"
+
+
+@dataclass(frozen=True, slots=True)
+class NaturalEnd:
+    """Where the model itself would stop, were there no ceiling.
+
+    Args:
+        after_tokens: output tokens, the last of them included; at least 1.
+        reason: `EOS` or `STOP`.
+    """
+
+    after_tokens: int
+    reason: FinishReason
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """What a validated request asks of the engine.
+
+    Args:
+        key: names the sequence; never used twice.
+        input_tokens: tokens of the prompt, before `truncate`.
+        asked_output_tokens: output ceiling; None when the request names none.
+        truncate_tokens: TGI's `truncate`; None when absent.
+        natural_end: where the model stops by itself; None when it runs to the ceiling.
+    """
+
+    key: int
+    input_tokens: int
+    asked_output_tokens: int | None = None
+    truncate_tokens: int | None = None
+    natural_end: NaturalEnd | None = None
+
+
+class Phase(Enum):
+    """Where a sequence is."""
+
+    VALIDATING = "validating"
+    """Holds a permit; its prompt is being tokenized."""
+    QUEUED = "queued"
+    PREFILL = "prefill"
+    DECODE = "decode"
+
+
+@dataclass(slots=True)
+class Entry:
+    """A queued or running sequence; changed by the scheduler only.
+
+    Args:
+        sequence: what was asked.
+        input_tokens: prompt of the present chunk: the first prompt and what was generated before.
+        chunk_tokens: most output of the present chunk; KV is held for it from the start.
+        ceiling_tokens: output after which no further chunk is queued.
+        order: place in the line; grows with each time that an entry joins the tail.
+        queued_at: when it first joined the queue, in seconds.
+    """
+
+    sequence: Sequence
+    input_tokens: int
+    chunk_tokens: int
+    ceiling_tokens: int
+    order: int
+    queued_at: float
+    started_at: float | None = None
+    prefilled_tokens: int = 0
+    next_prefill_tokens: int = 0
+    chunk_generated_tokens: int = 0
+    generated_tokens: int = 0
+    blocks: int = 0
+    abandoned: bool = False
+    phase: Phase = field(default=Phase.QUEUED)
+
+    @property
+    def key(self) -> int:
+        """Return the sequence's key."""
+        return self.sequence.key
+
+    @property
+    def prefilling(self) -> bool:
+        """Say whether part of the prompt still waits to be worked through."""
+        return self.prefilled_tokens < self.input_tokens
