@@ -106,7 +106,8 @@ def _refuse_link_local(host: str) -> None:
         if not _is_host_name(host):
             raise ValueError("the host is neither a name nor an address") from None
         return
-    if address.is_link_local or getattr(address, "ipv4_mapped", None) in ipaddress.ip_network("169.254.0.0/16"):
+    inside = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    if address.is_link_local or (inside is not None and inside.is_link_local):
         raise ValueError("link-local addresses are refused")
 
 
