@@ -1,5 +1,147 @@
-"""`llmshed classify`."""
+"""`llmshed classify`: what a prompt costs, where it would go, and whether it would be taken."""
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from llmshed.errors import ExitCode
+
+from ._options import ConfigOption, JsonOption
+
+SCHEMA = "llmshed.classify/1"
 
 
-def classify() -> None:
-    """Replaced by the verb's own change."""
+class IntentWord(StrEnum):
+    """The intents that can be declared; the core's own enumeration would import it before it is needed."""
+
+    INTERACTIVE = "interactive"
+    BULK = "bulk"
+
+
+class ClassWord(StrEnum):
+    """The priority classes that can be declared."""
+
+    HIGH = "high"
+    NORMAL = "normal"
+    LOW = "low"
+
+
+def classify(
+    prompt: Annotated[str | None, typer.Argument(help="Prompt text; - reads it from standard input.")] = None,
+    request: Annotated[
+        str | None, typer.Option("--request", "-r", metavar="FILE", help="JSON request body of any route; - for stdin.")
+    ] = None,
+    input_tokens: Annotated[int | None, typer.Option(min=0, help="Input tokens, instead of a prompt.")] = None,
+    max_output: Annotated[int | None, typer.Option(min=1, help="Output ceiling asked for.")] = None,
+    intent: Annotated[IntentWord | None, typer.Option(help="Declared intent.")] = None,
+    priority_class: Annotated[ClassWord | None, typer.Option("--class", help="Declared priority class.")] = None,
+    profile: Annotated[Path | None, typer.Option(metavar="FILE", help="Profile of the replica.")] = None,
+    active: Annotated[int, typer.Option(min=0, help="Reserved tokens that run on the replica.")] = 0,
+    queued: Annotated[int, typer.Option(min=0, help="Reserved tokens that would be served before.")] = 0,
+    active_sequences: Annotated[int, typer.Option(min=0, help="Sequences that run on the replica.")] = 0,
+    config: ConfigOption = None,
+    tokenizer: Annotated[str, typer.Option(help="Tokenizer directory, hub id, or embedded.")] = "embedded",
+    gateway: Annotated[str | None, typer.Option(metavar="URL", help="Ask this running gateway instead.")] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File with the admin token of that gateway.")
+    ] = None,
+    tenant: Annotated[str | None, typer.Option(help="Tenant to ask that gateway for.")] = None,
+    exit_status: Annotated[
+        bool, typer.Option("--exit-status", help="Exit with 10 for the bulk lane, 11 for overflow.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what a prompt costs, where it would go and whether it would be taken; no replica is asked.
+
+    Without --gateway the verdict is that of one replica with the profile's numbers in the stated condition. Nothing is
+    then known of when tokens come free, so what does not fit is refused and no wait is promised.
+    """
+    if sum(source is not None for source in (prompt, request, input_tokens)) != 1:
+        raise typer.BadParameter("give exactly one of PROMPT, --request FILE and --input-tokens N")
+    wishes = {"max_output": max_output, "intent": intent, "class": priority_class}
+    body = _body(prompt, request)
+    if gateway is not None:
+        report = _asked(gateway, token_file, tenant, body, input_tokens, wishes)
+    else:
+        condition = {"active_tokens": active, "queued_tokens": queued, "active_sequences": active_sequences}
+        report = _judged(profile, config, tokenizer, body, input_tokens, wishes, condition)
+    _show(report, as_json=as_json)
+    if exit_status:
+        raise typer.Exit({"bulk": ExitCode.BULK, "overflow": ExitCode.OVERFLOW}.get(report["lane"], ExitCode.OK))
+
+
+def _body(prompt: str | None, request: str | None) -> dict[str, Any] | None:
+    """Return the request body that was given, a prompt as a native one; None for a stated size."""
+    from llmshed.gateway.body import parse_body
+
+    from ._input import read_bytes, read_text
+
+    if prompt is not None:
+        return {"inputs": read_text(prompt) if prompt == "-" else prompt}
+    return None if request is None else parse_body(read_bytes(request))
+
+
+def _asked(
+    gateway: str,
+    token_file: Path | None,
+    tenant: str | None,
+    body: dict[str, Any] | None,
+    input_tokens: int | None,
+    wishes: dict[str, Any],
+) -> dict[str, Any]:
+    """Return the report of a running gateway on the same question."""
+    from ._gateway import Gateway
+    from ._offline import route_of
+
+    question: dict[str, Any] = {name: value for name, value in wishes.items() if value is not None}
+    if tenant is not None:
+        question["tenant"] = tenant
+    question |= {"input_tokens": input_tokens} if body is None else {"route": route_of(body), "body": body}
+    return Gateway(gateway, token_file).post("/admin/classify", question)
+
+
+def _judged(
+    profile_path: Path | None,
+    config_path: Path | None,
+    tokenizer: str,
+    body: dict[str, Any] | None,
+    input_tokens: int | None,
+    wishes: dict[str, Any],
+    condition: dict[str, int],
+) -> dict[str, Any]:
+    """Return the report before a replica in the stated condition."""
+    from ._offline import counted_request, judge, lanes_of, read_profile, shipped_profile, stated_request
+
+    if profile_path is None:
+        sys.stderr.write("llmshed: no --profile: the numbers of the simulated replica are used\n")
+    profile = shipped_profile() if profile_path is None else read_profile(profile_path)
+    sized = stated_request((input_tokens or 0,), wishes)
+    request = sized if body is None else counted_request(body, tokenizer, wishes)
+    return judge(request, profile, condition, None if config_path is None else lanes_of(config_path))
+
+
+def _show(report: dict[str, Any], *, as_json: bool) -> None:
+    from ._output import print_json, print_table
+
+    if as_json:
+        print_json(SCHEMA, {name: value for name, value in report.items() if name != "schema"})
+        return
+    rows = {
+        "verdict": report["verdict"] if report["reason"] is None else f"{report['verdict']} ({report['reason']})",
+        "status": report["status"],
+        "lane": report["lane"] or "none",
+        "input tokens": report["input_tokens"],
+        "output ceiling": "none" if report["output_ceiling_tokens"] is None else report["output_ceiling_tokens"],
+        "reservation": "none" if report["reservation_tokens"] is None else report["reservation_tokens"],
+        "fits": "yes" if report["fits"] else "no",
+        "why": report["detail"],
+        "profile": report["profile"] or "none",
+    }
+    if report["retry_after_seconds"] is not None:
+        rows["retry after"] = f"{report['retry_after_seconds']:.1f} s"
+    if report["advice"]:
+        rows["advice"] = ", ".join(report["advice"])
+    print_table(rows)

@@ -1,0 +1,85 @@
+"""Asking a running gateway: its admin listener answers, and the data listener tells where that is."""
+
+from pathlib import Path
+from typing import Any
+
+from llmshed.errors import EngineError
+
+TIMEOUT_SECONDS = 10.0
+"""A gateway decides in microseconds; counting a megabyte takes a second or two."""
+
+
+class Gateway:
+    """The admin listener of a gateway, found from either of its addresses."""
+
+    def __init__(self, url: str, token_file: Path | None = None) -> None:
+        """Take the address of the admin or the data listener, `http://HOST:PORT` or `HOST:PORT`."""
+        self._url = (url if "://" in url else f"http://{url}").rstrip("/")
+        self._token = None if token_file is None else token_file.read_text("utf-8").strip()
+
+    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Post JSON to a route of the admin listener and return its answer.
+
+        Raises:
+            EngineError: nobody answers, or what answers is no gateway's admin listener or refuses.
+        """
+        import orjson
+
+        status, answer = self._ask("POST", self._url + path, orjson.dumps(body))
+        if status == 404:
+            admin = self._admin_of_data_listener()
+            status, answer = self._ask("POST", admin + path, orjson.dumps(body))
+        if status != 200:
+            raise EngineError(f"{self._url} answered {status}: {_message(answer)}")
+        return answer
+
+    def _admin_of_data_listener(self) -> str:
+        """Return the admin address that the data listener tells callers on the same machine."""
+        status, answer = self._ask("GET", f"{self._url}/v1/llmshed/limits", None)
+        admin = answer.get("admin") if status == 200 else None
+        if not isinstance(admin, str):
+            raise EngineError(
+                f"{self._url} is no admin listener and does not tell of one:"
+                " give the address of `server.admin_listen` (default http://127.0.0.1:9901)"
+            )
+        return admin.rstrip("/")
+
+    def _ask(self, method: str, url: str, body: bytes | None) -> tuple[int, dict[str, Any]]:
+        from http.client import HTTPException
+        from urllib.error import HTTPError
+        from urllib.request import ProxyHandler, Request, build_opener
+
+        if not url.startswith(("http://", "https://")):
+            raise EngineError(f"{url}: a gateway is named as http://HOST:PORT")
+        headers = {"content-type": "application/json"}
+        if self._token is not None:
+            headers["authorization"] = f"Bearer {self._token}"
+        opener = build_opener(ProxyHandler({}))  # a gateway is asked directly, whatever http_proxy says
+        try:
+            with opener.open(Request(url, body, headers, method=method), timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310 - http(s) was checked above
+                return answer.status, _object(url, answer.read())
+        except HTTPError as error:
+            with error:
+                return error.code, _object(url, error.read())
+        except (OSError, HTTPException, ValueError) as error:
+            reason = getattr(error, "reason", None) or error
+            raise EngineError(f"no gateway answers at {url}: {reason}") from error
+
+
+def _object(url: str, raw: bytes) -> dict[str, Any]:
+    import orjson
+
+    try:
+        answer = orjson.loads(raw or b"{}")
+    except orjson.JSONDecodeError as error:
+        raise EngineError(f"{url} answered something other than JSON: it is no llmshed gateway") from error
+    if not isinstance(answer, dict):
+        raise EngineError(f"{url} answered something other than a JSON object: it is no llmshed gateway")
+    return answer
+
+
+def _message(answer: dict[str, Any]) -> str:
+    error = answer.get("error")
+    if isinstance(error, dict):
+        error = error.get("message")
+    return str(error or answer)

@@ -1,0 +1,46 @@
+"""Reading what a user points at: a file, or standard input for `-`."""
+
+import sys
+from pathlib import Path
+
+from llmshed.errors import ExitCode, LlmshedError
+
+
+class MissingInputError(LlmshedError):
+    """A file that was named cannot be read."""
+
+    exit_code = ExitCode.NO_INPUT
+
+
+class UnreadableTextError(LlmshedError):
+    """Input that should be text is not UTF-8."""
+
+    exit_code = ExitCode.BAD_DATA
+
+
+def read_bytes(name: str) -> bytes:
+    """Return the content of a file, or of standard input for `-`.
+
+    Raises:
+        MissingInputError: the file cannot be read.
+    """
+    if name == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(name).read_bytes()
+    except OSError as error:
+        raise MissingInputError(f"{name}: {error.strerror or error}") from error
+
+
+def read_text(name: str) -> str:
+    """Return the text of a file, or of standard input for `-`; nothing of it is changed, line ends included.
+
+    Raises:
+        MissingInputError: the file cannot be read.
+        UnreadableTextError: it is not UTF-8.
+    """
+    try:
+        return read_bytes(name).decode("utf-8")
+    except UnicodeDecodeError as error:
+        where = "standard input" if name == "-" else name
+        raise UnreadableTextError(f"{where}: byte {error.start} is not UTF-8") from error

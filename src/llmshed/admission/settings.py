@@ -1,0 +1,178 @@
+"""From what the operator wrote and the engine told to the numbers that admission decides by.
+
+A replica's numbers come from its profile where there is one. Without a profile it is `uncalibrated`: the gross ceiling
+is the configured one, else what the engine tells (`max_batch_total_tokens`), else such that the safe budget is exactly
+one `max_total_tokens`, the least with which every request that the model takes can run alone. A profile's `overcommit`
+is not lent: it holds only while the live ratio of output to ceiling stays where it was measured.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from llmshed.admission.policy import (
+    AdmissionPolicy,
+    LanePolicy,
+    ModelLimits,
+    PoolPolicy,
+    ReplicaBudget,
+    ReplicaSpec,
+    TenantPolicy,
+)
+from llmshed.admission.request import Intent, Lane, PriorityClass
+from llmshed.config.lanes import BulkThresholds, InteractiveThresholds
+from llmshed.config.pools import PoolSettings
+from llmshed.config.settings import Config
+from llmshed.config.tenants import TenantSettings
+from llmshed.profile import Profile
+
+ANONYMOUS = "anonymous"
+"""Tenant of every request while no tenants are configured."""
+UNCALIBRATED = "uncalibrated"
+"""Told instead of a profile's name and version while a replica has none."""
+UNKNOWN_HARD_CAP_SEQUENCES = 128
+"""Hard cap where neither profile nor configuration nor engine names one: TGI's default permits."""
+UNKNOWN_MAX_TOTAL_TOKENS = 4096
+"""Context where nobody tells it."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLimits:
+    """What a replica told of itself, in tokens and requests; None where it did not."""
+
+    max_concurrent_requests: int | None = None
+    max_input_tokens: int | None = None
+    max_total_tokens: int | None = None
+    max_batch_total_tokens: int | None = None
+
+
+def admission_policy(config: Config, model_ids: Mapping[str, str] | None = None) -> AdmissionPolicy:
+    """Return the policy of a configuration; `model_ids` maps pools whose model is `auto` to what their engine told."""
+    told = model_ids or {}
+    pools = tuple(
+        PoolPolicy(
+            name=pool.name,
+            model=told.get(pool.name, pool.model) if pool.model == "auto" else pool.model,
+            aliases=frozenset(pool.aliases),
+            lanes=frozenset(Lane(lane) for lane in pool.lanes),
+        )
+        for pool in config.pools
+    )
+    tenants = {tenant.name: _tenant(tenant) for tenant in config.tenants} or {ANONYMOUS: TenantPolicy(ANONYMOUS)}
+    return AdmissionPolicy(
+        lanes=lane_policies(config.lanes.interactive, config.lanes.bulk),
+        pools=pools,
+        tenants=tenants,
+    )
+
+
+def lane_policies(interactive: InteractiveThresholds, bulk: BulkThresholds) -> dict[Lane, LanePolicy]:
+    """Return the thresholds of both lanes; overflow has none, since nothing enters it."""
+    return {
+        lane: LanePolicy(lane_.max_input_tokens, lane_.max_output_tokens, lane_.default_output_tokens)
+        for lane, lane_ in ((Lane.INTERACTIVE, interactive), (Lane.BULK, bulk))
+    }
+
+
+def replica_spec(
+    config: Config,
+    pool: PoolSettings,
+    name: str,
+    engine: EngineLimits,
+    overrun_chunk_tokens: int,
+    profile: Profile | None,
+) -> ReplicaSpec:
+    """Return the numbers of one replica."""
+    limits = model_limits(pool, engine, profile)
+    budget = _uncalibrated_budget(config, pool, engine, limits) if profile is None else profile_budget(profile, pool)
+    return ReplicaSpec(
+        name=name,
+        pool=pool.name,
+        budget=budget,
+        limits=limits,
+        overrun_chunk_tokens=overrun_chunk_tokens,
+        profile=UNCALIBRATED if profile is None else profile.label,
+    )
+
+
+def profile_budget(profile: Profile, pool: PoolSettings | None = None) -> ReplicaBudget:
+    """Return what a profile lets a replica lend; a pool's own hard cap wins over the profile's."""
+    cap = None if pool is None else pool.max_concurrent_sequences
+    grace = {} if pool is None else {"release_grace_seconds": pool.release_grace_seconds}
+    return ReplicaBudget(
+        gross_ceiling_tokens=profile.budget.gross_ceiling_tokens,
+        guard_band_ratio=profile.budget.guard_band_ratio,
+        hard_cap_sequences=cap or profile.budget.hard_cap_sequences,
+        prefill_tokens_per_second=None if profile.prefill is None else profile.prefill.safe_tokens_per_second,
+        decode_seconds_per_token=None if profile.decode is None else profile.decode.seconds_per_token,
+        **grace,
+    )
+
+
+def model_limits(pool: PoolSettings | None, engine: EngineLimits, profile: Profile | None) -> ModelLimits:
+    """Return what one sequence may hold: the least of what configuration, engine and profile say."""
+    told = None if profile is None else profile.limits
+    totals = (
+        None if pool is None else pool.max_total_tokens,
+        engine.max_total_tokens,
+        None if told is None else told.max_total_tokens,
+    )
+    total = min((bound for bound in totals if bound is not None), default=UNKNOWN_MAX_TOTAL_TOKENS)
+    inputs = (engine.max_input_tokens, None if told is None else told.max_input_tokens, total - 1)
+    return ModelLimits(min(bound for bound in inputs if bound is not None), total)
+
+
+def spec_warnings(spec: ReplicaSpec, engine: EngineLimits, profile: Profile | None) -> tuple[str, ...]:
+    """Return what an operator should know about these numbers, one sentence each."""
+    warnings = []
+    permits = engine.max_concurrent_requests
+    if profile is None:
+        warnings.append(
+            f"replica {spec.name} is uncalibrated: {spec.budget.gross_ceiling_tokens:,} gross tokens are assumed,"
+            " not measured; run `llmshed calibrate` or name a profile"
+        )
+    if permits is not None and spec.budget.hard_cap_sequences > permits:
+        warnings.append(
+            f"the hard cap of replica {spec.name} is {spec.budget.hard_cap_sequences:,} sequences, its engine's"
+            f" max_concurrent_requests is {permits:,}: the engine would refuse what the gateway admitted"
+        )
+    if profile is not None and profile.budget.overcommit_ratio > 1:
+        warnings.append(
+            f"profile {profile.label} names an overcommit of {profile.budget.overcommit_ratio:g}: it is not lent"
+        )
+    return tuple(warnings)
+
+
+def _uncalibrated_budget(
+    config: Config, pool: PoolSettings, engine: EngineLimits, limits: ModelLimits
+) -> ReplicaBudget:
+    ratio = config.admission.guard_band_ratio
+    gross = pool.gross_ceiling_tokens or engine.max_batch_total_tokens or _gross_for(limits.max_total_tokens, ratio)
+    return ReplicaBudget(
+        gross_ceiling_tokens=gross,
+        guard_band_ratio=ratio,
+        hard_cap_sequences=pool.max_concurrent_sequences
+        or engine.max_concurrent_requests
+        or UNKNOWN_HARD_CAP_SEQUENCES,
+        release_grace_seconds=pool.release_grace_seconds,
+    )
+
+
+def _gross_for(safe_tokens: int, guard_band_ratio: float) -> int:
+    """Return the least gross ceiling whose safe budget is at least `safe_tokens`."""
+    gross = math.floor(safe_tokens / (1 - guard_band_ratio))
+    while ReplicaBudget(gross, guard_band_ratio, 1).safe_budget_tokens < safe_tokens:
+        gross += 1
+    return gross
+
+
+def _tenant(settings: TenantSettings) -> TenantPolicy:
+    return TenantPolicy(
+        name=settings.name,
+        intents=frozenset(Intent(intent) for intent in settings.intents),
+        default_intent=Intent(settings.default_intent),
+        top_class=PriorityClass(settings.priority_class),
+        weight=settings.weight,
+        max_concurrent_requests=settings.max_concurrent_requests,
+        max_reserved_tokens=settings.max_reserved_tokens,
+    )
