@@ -1,0 +1,28 @@
+"""Where a profile is read from disk."""
+
+from pathlib import Path
+
+from llmshed.errors import ProfileError
+from llmshed.profile import Profile, parse_profile
+
+_MOST_BYTES = 1_048_576
+
+
+def read_profile(path: Path) -> Profile:
+    """Read and validate a profile file.
+
+    Raises:
+        ProfileError: it cannot be read, or holds mistakes; one line for each.
+    """
+    try:
+        with path.open("rb") as file:
+            raw = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise ProfileError(f"{path}: cannot be read: {error.strerror}") from None
+    if len(raw) > _MOST_BYTES:
+        raise ProfileError(f"{path}: is larger than {_MOST_BYTES} bytes, so it is no profile")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ProfileError(f"{path}: is not UTF-8 text") from None
+    return parse_profile(text, str(path))
