@@ -261,3 +261,7 @@ class DecisionLog:
     def use_history(self, history: int) -> None:
         """Change how many decisions are remembered, keeping the newest."""
         self._recent = deque(self._recent, maxlen=history)
+
+    def use_sink(self, sink: Callable[[bytes], None]) -> None:
+        """Write later lines elsewhere, after the setting changed."""
+        self._sink = sink

@@ -94,17 +94,19 @@ class LineWriter:
         if self._path is not None:
             os.close(self._descriptor)
 
-    def _append(self, data: bytes) -> None:
-        """Write all of `data`, or drop its rest at the first error."""
-        if self._torn:
-            data = b"\n" + data
+    def _append(self, lines: bytes) -> None:
+        """Write all of `lines`, or drop their rest at the first error."""
+        closing = b"\n" if self._torn else b""
+        data = closing + lines
         rest = memoryview(data)
         try:
             while rest:
                 rest = rest[os.write(self._descriptor, rest) :]
         except OSError as error:
-            self._torn = len(rest) < len(data) and data[len(data) - len(rest) - 1 : len(data) - len(rest)] != b"\n"
-            self._dropped(bytes(rest).count(b"\n"))
+            written = len(data) - len(rest)
+            if written:
+                self._torn = data[written - 1 : written] != b"\n"
+            self._dropped(bytes(rest).count(b"\n") - (written < len(closing)))
             self._tell_failing(error)
         else:
             self._torn = False
