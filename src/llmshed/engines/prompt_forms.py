@@ -24,8 +24,8 @@ def read_prompts(value: Any, param: str, *, takes_token_ids: bool, engine: str) 
         BodyError: `malformed` for no form at all, or for an empty prompt; `unsupported_field` for ids that the engine
             does not take.
     """
-    items = value if type(value) is list else [value]
-    if not items:
+    items = [value] if type(value) is str else value
+    if type(items) is not list or not items:
         raise malformed(param, _ACCEPTED, value)
     if all(type(item) is str for item in items):
         return tuple(TextPrompt(_filled(text, param)) for text in _bounded(items, param))

@@ -22,12 +22,13 @@ def read_tgi_info(info: Mapping[str, Any]) -> EngineInfo:
     """
     if not isinstance(info, Mapping):
         raise EngineError("/info: the answer is not a JSON object, so this is not a TGI server")
+    model_id = _text(info, "model_id")
     version = _text(info, "version")
     if release_of(version) is None:
         raise EngineError(f"/info: `version` should be like 3.3.5, but it is {shown(version)}. Is this a TGI server?")
     input_name = next((name for name in _INPUT_NAMES if name in info), _INPUT_NAMES[0])
     return EngineInfo(
-        model_id=_text(info, "model_id"),
+        model_id=model_id,
         version=version,
         max_concurrent_requests=_limit(info, "max_concurrent_requests"),
         max_input_tokens=_limit(info, input_name),
