@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disa
 from llmshed import __version__
 from llmshed.admission.reasons import Reason
 from llmshed.admission.request import Lane, PriorityClass
+from llmshed.admission.state import ReplicaState
 from llmshed.admission.verdict import Decision as Outcome
 from llmshed.observability.endings import Ending
 from llmshed.observability.family import Family, Instrument
@@ -75,6 +76,13 @@ class Metrics:
         self._define_times()
         self._define_gateway()
         self._start_at_zero()
+
+    def know_replicas(self, replicas: Iterable[ReplicaState]) -> None:
+        """Export the errors of these replicas and the mismatches of their pools as 0 until there are any."""
+        for replica in replicas:
+            self.count_mismatches.of(replica.pool)
+            for kind in UpstreamErrorKind:
+                self.upstream_errors.of(replica.name, kind)
 
     def _define_requests(self) -> None:
         self.requests = self._counter(

@@ -106,6 +106,7 @@ class Observer:
     def _slices(self, state: ControllerState, violations: tuple[str, ...]) -> Iterator[bytes]:
         self._metrics.violations.of().set(len(violations))
         self._metrics.state.state = state
+        self._metrics.know_replicas(state.replicas)
         for metric in self._metrics.registry.collect():
             yield generate_latest(_Single(metric))
 

@@ -5,12 +5,14 @@ from collections.abc import Callable, Iterator
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
 
-from llmshed.admission.state import ControllerState, ReplicaState
+from llmshed.admission.request import Lane
+from llmshed.admission.state import ControllerState, LaneUse, ReplicaState
 
 UNCALIBRATED = "uncalibrated"
 """Profile name of a replica whose numbers were not measured."""
 
 _REPLICA = ("replica", "pool")
+_NO_USE = LaneUse(requests=0, sequences=0, reserved_tokens=0)
 
 # name, meaning and source of each gauge that every replica has
 _GAUGES: tuple[tuple[str, str, Callable[[ReplicaState], float]], ...] = (
@@ -94,10 +96,13 @@ class StateCollector:
 
     def _lane_gauges(self) -> Iterator[GaugeMetricFamily]:
         labels = (*_REPLICA, "lane")
-        reserved = GaugeMetricFamily("llmshed_reserved_tokens", "Reserved tokens of live requests.", labels=labels)
-        requests = GaugeMetricFamily("llmshed_active_requests", "Live requests.", labels=labels)
+        reserved = GaugeMetricFamily("llmshed_reserved_tokens", "The active tokens by lane.", labels=labels)
+        requests = GaugeMetricFamily(
+            "llmshed_active_requests", "Requests that hold reserved tokens, by lane.", labels=labels
+        )
         for replica in self.state.replicas:
-            for lane, use in replica.lanes.items():
+            for lane in (Lane.INTERACTIVE, Lane.BULK):
+                use = replica.lanes.get(lane, _NO_USE)  # the snapshot leaves idle lanes out
                 reserved.add_metric((replica.name, replica.pool, lane), float(use.reserved_tokens))
                 requests.add_metric((replica.name, replica.pool, lane), float(use.requests))
         yield reserved
