@@ -8,8 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from conftest import Cli
 
+from conftest import Cli
 from llmshed.admission.budget import Equation, Reservation
 from llmshed.admission.reasons import REASON_TABLE, Reason, Retry
 from llmshed.admission.request import Lane
