@@ -2,6 +2,7 @@
 
 import os
 import sys
+import traceback
 from typing import cast
 
 import typer
@@ -16,7 +17,7 @@ app = typer.Typer(
     help="Admission control and load shedding in front of LLM servers.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
-    pretty_exceptions_show_locals=False,
+    pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 app.command("serve")(serve.serve)
@@ -48,7 +49,7 @@ def main() -> None:
     # click's UsageError, which typer carries inside and does not export; it has BadParameter's `show`.
     usage_error = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[1])
     try:
-        code = app(standalone_mode=False)
+        code = app(standalone_mode=False, prog_name="llmshed")
     except usage_error as error:
         error.show()
         sys.exit(ExitCode.USAGE)
@@ -62,4 +63,8 @@ def main() -> None:
         # The reader of a pipe left (`llmshed ... | head`): not an error; stdout must not be flushed again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(ExitCode.OK)
+    except Exception:  # noqa: BLE001 - whatever is left is a bug: told as one, with its own exit code
+        traceback.print_exc()
+        typer.echo("llmshed: this is a bug in llmshed; please report it with the lines above", err=True)
+        sys.exit(ExitCode.BUG)
     sys.exit(code if isinstance(code, int) else ExitCode.OK)
