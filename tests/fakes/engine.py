@@ -49,6 +49,14 @@ class Conversation:
     async def end_stream(self) -> None:
         await self.raw(b"0\r\n\r\n")
 
+    async def pieces_until_left(self, data: bytes, every_seconds: float) -> None:
+        """Send one chunk over and over until the gateway's side is gone."""
+        with contextlib.suppress(ConnectionError):
+            while True:
+                await self.piece(data)
+                await asyncio.sleep(every_seconds)
+        self.closed = True
+
     def hang_up(self) -> None:
         """Close in order, at this very moment and not at the loop's next turn."""
         self.closed = True
