@@ -1,5 +1,6 @@
 """What a refused client reads: statuses, headers and bodies of docs/contract.md."""
 
+import random
 from typing import Any
 
 import orjson
@@ -11,7 +12,7 @@ from llmshed.admission.reasons import REASON_TABLE, Reason, Retry
 from llmshed.admission.request import Lane
 from llmshed.admission.verdict import AcceptedMaximums, Advice
 from llmshed.engines.base import Dialect
-from llmshed.gateway.contract import Answer, ContractWriter, Problem, Timings
+from llmshed.gateway.contract import Answer, ContractWriter, Problem, Timings, request_id_of
 
 MAXIMUMS = AcceptedMaximums(max_input_tokens=4096, max_output_tokens=1024, max_total_tokens=8192)
 BUSY = Problem(
@@ -253,3 +254,36 @@ def test_no_text_of_a_client_or_an_engine_can_add_a_header_line_or_an_event(
 def test_a_lone_surrogate_in_a_text_is_no_crash() -> None:
     problem = Problem(Reason.MALFORMED, "bad \ud800 text", param="\udfff", model="\ud800")
     assert b"bad   text" in writer().refusal(problem, Dialect.OPENAI, "r\ud800").body
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_hostile_names_add_no_header_line_and_no_event() -> None:
+    rng = random.Random(17)  # noqa: S311 - the same search each time
+    pieces = [
+        "a",
+        "\r",
+        "\n",
+        "\r\n",
+        "\n\n",
+        "data: ",
+        "x-evil: 1",
+        ":",
+        "\0",
+        "\x1b[2J",
+        "\x85",
+        "\u2028",
+        "ä",
+        "\ud800",
+        '"',
+        "}",
+    ]
+    contract = writer()
+    for _ in range(100_000):
+        hostile = "".join(rng.choices(pieces, k=rng.randint(0, 12)))
+        reason, dialect = rng.choice(ALL_CASES)
+        problem = Problem(reason, hostile, model=hostile, param=hostile, error_type=hostile)
+        answer = contract.refusal(problem, dialect, request_id_of({"x-request-id": hostile}))
+        assert all(value.isascii() and value.isprintable() for value in answer.headers.values())
+        event = contract.error_event(problem, dialect, hostile)
+        assert event.count(b"\n") == 2
+        assert b"\r" not in event

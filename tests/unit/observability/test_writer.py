@@ -102,6 +102,16 @@ def test_a_full_disk_drops_whole_lines_and_the_torn_one_spoils_no_other(
     assert [record.message for record in caplog.records] == ["decision_log_failing", "decision_log_recovered"]
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
+def test_a_device_that_is_always_full_is_no_crash(drops: Drops) -> None:
+    writer = LineWriter(Path("/dev/full"), drops)
+    for _ in range(3):
+        writer.write(b"line\n")
+        assert writer.flush(5)
+    writer.close()
+    assert drops.lines == 3
+
+
 def test_reopening_follows_logrotate(path: Path, writer: LineWriter) -> None:
     writer.write(b"before\n")
     assert writer.flush(5)
