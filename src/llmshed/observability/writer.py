@@ -51,7 +51,7 @@ class LineWriter:
             if fits:
                 self._lines.append(line)
                 self._queued_bytes += len(line)
-                self._changed.notify()
+                self._changed.notify_all()
         if not fits:
             self._dropped(1)
 
@@ -59,7 +59,7 @@ class LineWriter:
         """Open the path anew, after logrotate moved the file away; a descriptor stays as it is."""
         with self._changed:
             self._reopening = self._path is not None
-            self._changed.notify()
+            self._changed.notify_all()
 
     def flush(self, timeout_seconds: float) -> bool:
         """Wait until all queued lines are written or dropped; False when that took too long."""
@@ -70,7 +70,7 @@ class LineWriter:
         """Write what is queued, for at most `timeout_seconds`, and close the file; later lines are dropped."""
         with self._changed:
             self._closing = True
-            self._changed.notify()
+            self._changed.notify_all()
         self._thread.join(timeout_seconds)
 
     def _run(self) -> None:
