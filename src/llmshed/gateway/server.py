@@ -44,10 +44,13 @@ _KEEPALIVE_PROBES = 3
 
 
 class GatewayRequest(web.BaseRequest):
-    """A request whose answer carries no banner."""
+    """A request whose answer carries no banner, and closes its connection once the listener retires."""
 
     async def _prepare_hook(self, response: web.StreamResponse) -> None:
         response.headers.popall("Server", None)
+        if isinstance(self.protocol, GatewayProtocol) and self.protocol.retiring:
+            response.force_close()
+            response.headers["Connection"] = "close"
 
 
 class GatewayProtocol(web.RequestHandler):
@@ -59,6 +62,16 @@ class GatewayProtocol(web.RequestHandler):
         super().__init__(manager, **settings)
         self._door = manager
         self._header_timer: asyncio.TimerHandle | None = None
+
+    @property
+    def retiring(self) -> bool:
+        """Say whether the listener takes its last requests."""
+        return self._door.retiring
+
+    @property
+    def idle(self) -> bool:
+        """Say whether the connection waits for its next request."""
+        return self._waiter is not None and not self._waiter.done() and not self._messages
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the connection, unless there are as many as the process can serve."""
@@ -72,10 +85,9 @@ class GatewayProtocol(web.RequestHandler):
     def data_received(self, data: bytes) -> None:
         """Parse what came; headers that are still incomplete after it start the header timer."""
         super().data_received(data)
-        waiting = self._waiter is not None and not self._waiter.done() and not self._messages
-        if not waiting:
+        if not self.idle:
             self._stop_header_timer()
-        elif self._header_timer is None and not self._current_request:
+        elif self._header_timer is None:
             self._header_timer = self._loop.call_later(HEADER_TIMEOUT_SECONDS, self.force_close)
 
     def connection_lost(self, exc: BaseException | None) -> None:
@@ -120,6 +132,7 @@ class GatewayServer(web.Server):
         super().__init__(handler, request_factory=self._request, handler_cancellation=True)
         self.error_answer = error_answer
         self.most_connections = most_connections
+        self.retiring = False
         self._protocol_settings: dict[str, Any] = {
             "keepalive_timeout": settings.keepalive_seconds,
             "lingering_time": LINGER_SECONDS,
@@ -154,10 +167,17 @@ class Listener:
     url: str
     unix_path: str | None = None
 
+    def retire(self) -> None:
+        """Close each connection with its next answer; new ones are still taken, to be told so."""
+        self.server.retiring = True
+
     def stop_listening(self) -> None:
-        """Refuse new connections and close idle ones; those that carry a request go on."""
+        """Refuse new connections and close idle ones; those that carry a request, or its body, go on."""
+        self.retire()
         self.sockets.close()
-        self.server.pre_shutdown()
+        for connection in self.server.connections:
+            if isinstance(connection, GatewayProtocol) and connection.idle:
+                connection.close()
 
     async def close(self, grace_seconds: float) -> None:
         """End every connection: those with a request get the grace to finish, then are cancelled."""
