@@ -13,8 +13,8 @@ MAX_EVENT_BYTES: Final = 4 * 2**20
 class EventScanner:
     """Cuts a stream into the data of its events, however its bytes were split.
 
-    Work is linear in the bytes, and at most `max_event_bytes` of data are held. An event that is larger comes out as
-    None: it was there, and nothing more is known of it.
+    Work is linear in the bytes, and at most `max_event_bytes` (at least 5) of data are held. An event that is larger
+    comes out as None: it was there, and nothing more is known of it.
     """
 
     def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:

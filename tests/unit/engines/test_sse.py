@@ -66,7 +66,7 @@ def test_any_split_gives_the_events_of_the_whole(stream: bytes, cuts: list[int])
     assert events(*pieces) == events(stream) == events_by_the_standard(stream)
 
 
-@given(streams, st.integers(1, 12), st.integers(1, 20))
+@given(streams, st.integers(1, 12), st.integers(5, 25))
 def test_a_bound_on_events_falls_on_the_same_ones_however_the_stream_is_split(
     stream: bytes, size: int, max_event_bytes: int
 ) -> None:
