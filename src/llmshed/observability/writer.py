@@ -1,5 +1,6 @@
 """Lines to a file or pipe from a thread of their own: a full or slow disk costs lines, never the event loop's time."""
 
+import atexit
 import logging
 import os
 import threading
@@ -43,6 +44,7 @@ class LineWriter:
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, name="llmshed-lines", daemon=True)
         self._thread.start()
+        atexit.register(self.close)  # the last lines before an unforeseen end are the ones that explain it
 
     def write(self, line: bytes) -> None:
         """Queue a line, which ends with its line feed; never waits for the disk and never raises."""
@@ -68,6 +70,7 @@ class LineWriter:
 
     def close(self, timeout_seconds: float = 2.0) -> None:
         """Write what is queued, for at most `timeout_seconds`, and close the file; later lines are dropped."""
+        atexit.unregister(self.close)
         with self._changed:
             self._closing = True
             self._changed.notify_all()

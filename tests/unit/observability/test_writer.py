@@ -2,6 +2,8 @@
 
 import errno
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -144,6 +146,17 @@ def test_closing_writes_what_waits_and_drops_what_comes_later(path: Path, drops:
     writer.write(b"late\n")
     assert path.read_bytes() == 100 * b"line\n"
     assert drops.lines == 1
+
+
+def test_lines_before_an_unforeseen_end_of_the_process_are_written(path: Path) -> None:
+    program = (
+        "import pathlib, sys; from llmshed.observability.writer import LineWriter;"
+        "writer = LineWriter(pathlib.Path(sys.argv[1]), print);"
+        "[writer.write(b'line\\n') for _ in range(1000)]; 1 / 0"
+    )
+    ended = subprocess.run([sys.executable, "-c", program, path], capture_output=True, check=False)
+    assert b"ZeroDivisionError" in ended.stderr
+    assert path.read_bytes() == 1000 * b"line\n"
 
 
 def test_a_pipe_whose_reader_left_is_no_crash(drops: Drops) -> None:
