@@ -9,7 +9,7 @@ Path = tuple[str | int, ...]
 PREFIX = "LLMSHED_"
 """How the name of every environment variable of the program begins."""
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
-_STEP = re.compile(r"(?:^|\.)([A-Za-z0-9_-]+)|\[([0-9]{1,6})\]")
+_STEP = re.compile(r"(?:^|(?<=[\w\]-])\.)([A-Za-z0-9_-]+)|\[([0-9]{1,6})\]")
 
 
 def spelled(path: Path) -> str:
