@@ -58,7 +58,7 @@ class Call:
         body: the parsed body without nulls and what the engine has no use for; what is forwarded is its canonical
             serialisation, with the ceiling written in.
         streamed: whether the answer is a stream of events.
-        model: model named in the body; None when the route has no such field or it is absent.
+        model: model named in the body; None when absent.
         prompts: what is to be counted, one entry a prompt.
         copies: sequences that each prompt runs as (`n`, `best_of`).
         asked_output_tokens: ceiling asked for; None when absent or null.

@@ -64,7 +64,7 @@ class TgiCallReader:
             route=route,
             body=kept,
             streamed=streamed,
-            model=None,
+            model=taken.get("model"),
             prompts=prompts,
             copies=copies,
             asked_output_tokens=parameters.get("max_new_tokens"),

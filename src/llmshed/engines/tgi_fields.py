@@ -156,6 +156,7 @@ PARAMETER_FIELDS: Final[FieldTable] = {
 GENERATE_FIELDS: Final[FieldTable] = {
     "inputs": counted(Kind.TEXT, "the prompt, counted with special tokens"),
     "parameters": counted(Kind.OBJECT, "the table below"),
+    "model": dropped("names the pool; these routes of TGI have no such field", Kind.TEXT),
     "stream": dropped("must agree with the route, which says whether the answer is a stream", Kind.BOOLEAN),
     "options": dropped("settings of Hugging Face's hosted service"),
     **_NOBODY_TAKES,

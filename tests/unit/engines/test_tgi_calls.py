@@ -201,10 +201,12 @@ def test_a_stream_is_true_or_false(route: Route, value: object) -> None:
     assert refusal(route, {"stream": value}).param == "stream"
 
 
-def test_the_model_is_read_where_the_route_has_one() -> None:
-    assert read(Route.CHAT, {"model": "tgi"}).model == "tgi"
-    assert read(Route.COMPLETIONS, {"model": "a/b"}).model == "a/b"
-    assert refusal(Route.GENERATE, {"model": "tgi"}).reason is Reason.UNSUPPORTED_FIELD
+@pytest.mark.parametrize("route", list(Route))
+def test_the_model_is_read_everywhere_and_forwarded_where_tgi_has_the_field(route: Route) -> None:
+    call = read(route, {"model": "a/b"})
+    assert call.model == "a/b"
+    assert ("model" in call.body) is (route not in {*NATIVE, Route.TOKENIZE})
+    assert refusal(route, {"model": 7}).param == "model"
 
 
 @pytest.mark.parametrize("route", OPENAI)
