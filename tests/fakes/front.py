@@ -25,6 +25,7 @@ from llmshed.gateway.driver import Driver
 from llmshed.gateway.relay import Relay, RelayJob, RelayOutcome
 from llmshed.gateway.ticket import Ticket
 from llmshed.gateway.timeouts import LaneTimeouts
+from llmshed.observability.metrics import UpstreamErrorKind
 
 PATIENT = LaneTimeouts(20.0, 20.0, 0.1)
 
@@ -38,11 +39,8 @@ class Heard:
     def answered(self, replica: str) -> None:
         self.signs.append(("answered", replica))
 
-    def unreachable(self, replica: str) -> None:
-        self.signs.append(("unreachable", replica))
-
-    def failed(self, replica: str) -> None:
-        self.signs.append(("failed", replica))
+    def failed(self, replica: str, kind: UpstreamErrorKind) -> None:
+        self.signs.append((kind.value, replica))
 
 
 class Front:

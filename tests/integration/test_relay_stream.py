@@ -180,7 +180,7 @@ async def test_a_stream_that_breaks_off_ends_in_one_error_event(
     assert (outcome.ending, outcome.ended_by, outcome.phase) == (Ending.FAILED, EndedBy.UPSTREAM, Phase.DECODE)
     assert outcome.output_tokens == len(pieces)
     assert front.driver.charged == 0
-    assert front.heard.signs == [("failed", "r1")]
+    assert front.heard.signs == [("stream" if end == "end" else "lost", "r1")]
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ async def test_a_stream_that_falls_silent_ends_in_an_error_event_though_comments
     assert b"upstream_timeout" in got.body
     outcome = await front.outcome()
     assert (outcome.ended_by, outcome.phase) == (EndedBy.GATEWAY, Phase.DECODE)
-    assert front.heard.signs == []
+    assert front.heard.signs == [("idle_timeout", "r1")]
 
 
 @with_front

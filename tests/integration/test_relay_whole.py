@@ -57,13 +57,13 @@ async def test_only_a_well_formed_trace_goes_on(front: Front) -> None:
 @pytest.mark.parametrize(
     ("told", "status", "reason", "blamed"),
     [
-        ("429 Too Many Requests|overloaded", 429, "concurrency_limit", "answered"),
+        ("429 Too Many Requests|overloaded", 429, "concurrency_limit", "busy"),
         ("422 Unprocessable Entity|validation", 422, "malformed", "answered"),
-        ("424 Failed Dependency|generation", 502, "upstream_error", "failed"),
-        ("500 Internal Server Error|incomplete_generation", 502, "upstream_error", "failed"),
-        ("503 Service Unavailable|healthcheck", 502, "upstream_error", "failed"),
-        ("302 Found|x", 502, "upstream_error", "failed"),
-        ("401 Unauthorized|x", 502, "upstream_error", "failed"),
+        ("424 Failed Dependency|generation", 502, "upstream_error", "status"),
+        ("500 Internal Server Error|incomplete_generation", 502, "upstream_error", "status"),
+        ("503 Service Unavailable|healthcheck", 502, "upstream_error", "status"),
+        ("302 Found|x", 502, "upstream_error", "status"),
+        ("401 Unauthorized|x", 502, "upstream_error", "status"),
     ],
 )
 @with_front
@@ -116,6 +116,7 @@ async def test_an_answer_that_breaks_off_is_an_error_and_no_success(front: Front
         front.urls["r1"] = front.urls["r2"] = engine.url
         got = await front.post("/generate", ASK)
     assert (got.status, got.reason) == (502, "upstream_error")
+    assert front.heard.signs == [("lost", "r1")]
 
 
 @with_front
@@ -129,7 +130,7 @@ async def test_a_replica_that_takes_no_connection_is_replaced_by_another(front: 
     assert outcome.redispatched
     assert outcome.verdict is not None
     assert outcome.verdict.replica == "r2"
-    assert front.heard.signs == [("unreachable", "r1"), ("answered", "r2")]
+    assert front.heard.signs == [("not_sent", "r1"), ("answered", "r2")]
 
 
 @with_front
@@ -155,14 +156,14 @@ async def test_a_silent_engine_is_given_up_after_the_time_of_its_tokens(front: F
     async with ScriptedEngine(wait_for_leaving) as engine:
         front.urls["r1"] = front.urls["r2"] = engine.url
         got = await front.post("/generate", ASK)
+        assert front.driver.charged == 1  # a closed socket is not a released engine
         async with asyncio.timeout(5):
             await engine.left.wait()
     assert (got.status, got.reason, got.headers["x-should-retry"]) == (504, "upstream_timeout", "false")
     assert "0.1 s" in got.json()["error"]
     outcome = await front.outcome()
     assert (outcome.ending, outcome.ended_by, outcome.phase) == (Ending.FAILED, EndedBy.GATEWAY, Phase.PREFILL)
-    assert front.driver.charged == 1  # a closed socket is not a released engine
-    assert front.heard.signs == []
+    assert front.heard.signs == [("first_byte_timeout", "r1")]
 
 
 @with_front

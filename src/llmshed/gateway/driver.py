@@ -22,6 +22,7 @@ from llmshed.admission.events import (
     ReplicaUp,
     Tick,
 )
+from llmshed.admission.policy import AdmissionPolicy
 from llmshed.admission.request import Request
 from llmshed.admission.state import ControllerState
 from llmshed.admission.verdict import Verdict
@@ -64,6 +65,11 @@ class Driver:
         self._timer_at: float | None = None
         self._idle = asyncio.Event()
         self._idle.set()
+
+    @property
+    def policy(self) -> AdmissionPolicy:
+        """Return the policy that new requests come under."""
+        return self._controller.policy
 
     @property
     def live(self) -> int:

@@ -19,6 +19,7 @@ from llmshed.gateway.relay_whole import relay_whole
 from llmshed.gateway.ticket import Ticket
 from llmshed.gateway.upstream import NotSentError, UpstreamAnswer, UpstreamClient
 from llmshed.observability.endings import EndedBy, Ending, Phase
+from llmshed.observability.metrics import UpstreamErrorKind
 
 __all__ = ["Relay", "RelayJob", "RelayOutcome", "TrafficListener"]
 
@@ -139,7 +140,7 @@ class Relay:
         return send
 
     async def _elsewhere(self, ticket: Ticket, outcome: RelayOutcome) -> Ticket | Verdict:
-        self._listener.unreachable(ticket.replica)
+        self._listener.failed(ticket.replica, UpstreamErrorKind.NOT_SENT)
         outcome.sent_at = None
         outcome.phase = Phase.SENDING
         outcome.redispatched = True
@@ -157,8 +158,8 @@ class Relay:
         outcome.reason = error.problem.reason
         outcome.message = error.problem.message
         _note_ending(outcome, Ending.FAILED, EndedBy.GATEWAY if error.engine_holds else EndedBy.UPSTREAM)
-        if error.replica_at_fault:
-            self._listener.failed(ticket.replica)
+        if error.kind is not None:
+            self._listener.failed(ticket.replica, error.kind)
         elif not error.engine_holds:
             self._listener.answered(ticket.replica)
 

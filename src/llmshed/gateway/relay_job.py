@@ -11,19 +11,17 @@ from llmshed.admission.verdict import Verdict
 from llmshed.engines.base import Call, Engine
 from llmshed.gateway.ticket import Ticket
 from llmshed.gateway.timeouts import LaneTimeouts
+from llmshed.observability.metrics import UpstreamErrorKind
 
 
 class TrafficListener(Protocol):
     """Who wants to know how live traffic fares with each replica."""
 
     def answered(self, replica: str) -> None:
-        """Note that the replica began an answer that is not its own failure."""
+        """Note that the replica served a request, or refused it for the client's own fault."""
 
-    def unreachable(self, replica: str) -> None:
-        """Note that the replica took no byte."""
-
-    def failed(self, replica: str) -> None:
-        """Note that the replica broke off or failed by its own fault; slowness is never told."""
+    def failed(self, replica: str, kind: UpstreamErrorKind) -> None:
+        """Note that the replica failed a request."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,16 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from llmshed.clock import Clock
+from llmshed.engines.base import EngineFailure
 from llmshed.gateway.outcome import RelayOutcome
-from llmshed.gateway.relay_failures import broken_off, fell_silent, told_by_engine
+from llmshed.gateway.relay_failures import ExchangeError, broken_off, fell_silent, told_by_engine
 from llmshed.gateway.relay_headers import client_headers
 from llmshed.gateway.relay_job import RelayJob
 from llmshed.gateway.ticket import Ticket
 from llmshed.gateway.timeouts import Watch
 from llmshed.gateway.upstream import MAX_ANSWER_BYTES, LostError, UpstreamAnswer, read_whole
 from llmshed.observability.endings import Phase
+from llmshed.observability.metrics import UpstreamErrorKind
 
 LINGER_SECONDS = 1.0
 """How long a replica may take to close a stream whose last event has come; its connection is not reused after that."""
@@ -66,9 +68,9 @@ class StreamRelay:
             response = await self._commit(answer)
             await self._relay(answer, response, held)
         except TimeoutError:
-            raise fell_silent(self._job.timeouts.first_byte_seconds, self._job, self._ticket.verdict) from None
+            raise self._silent(self._job.timeouts.first_byte_seconds, UpstreamErrorKind.FIRST_BYTE_TIMEOUT) from None
         except LostError as error:
-            raise broken_off(str(error), self._job, self._ticket.verdict) from error
+            raise self._broken_off(str(error), UpstreamErrorKind.LOST) from error
         finally:
             if answer is not None:
                 answer.close()
@@ -76,10 +78,9 @@ class StreamRelay:
 
     async def _hold(self, answer: UpstreamAnswer) -> bytes:
         """Return the bytes up to and with the first data event, less the comments before it."""
-        verdict = self._ticket.verdict
         if answer.status != 200:
             failure = self._job.engine.read_failure(answer.status, await read_whole(answer))
-            raise told_by_engine(failure, self._job, verdict)
+            raise self._told(failure, UpstreamErrorKind.STATUS)
         facts = self._reader.facts
         held = b""
         while not facts.started and facts.failure is None:
@@ -90,11 +91,11 @@ class StreamRelay:
             else:
                 self._reader.end()
                 if facts.failure is None:
-                    raise broken_off("The engine ended the stream before its first event.", self._job, verdict)
+                    raise self._broken_off("The engine ended the stream before its first event.")
             if len(held) > MAX_ANSWER_BYTES:
-                raise broken_off("The engine's first event is too long.", self._job, verdict)
+                raise self._broken_off("The engine's first event is too long.")
         if facts.failure is not None:
-            raise told_by_engine(facts.failure, self._job, verdict)
+            raise self._told(facts.failure)
         return held
 
     async def _commit(self, answer: UpstreamAnswer) -> web.StreamResponse:
@@ -123,13 +124,13 @@ class StreamRelay:
                     await self._pass_on_failure(response, chunk, watch)
             self._reader.end()
             if not self._reader.facts.complete:
-                raise broken_off("The engine ended the stream before its last event.", self._job, self._ticket.verdict)
+                raise self._broken_off("The engine ended the stream before its last event.")
         except LostError:
             # Only the close was missing when everything had been said.
             if self._reader.facts.complete:
                 return
             if watch.expired:
-                raise fell_silent(self._job.timeouts.idle_seconds, self._job, self._ticket.verdict) from None
+                raise self._silent(self._job.timeouts.idle_seconds, UpstreamErrorKind.IDLE_TIMEOUT) from None
             raise
         finally:
             watch.stop()
@@ -149,7 +150,7 @@ class StreamRelay:
         self.failure_was_relayed = True
         terminator = _TERMINATOR.search(chunk)
         await self._write(response, chunk if terminator is None else chunk[: terminator.start()], watch)
-        raise told_by_engine(failure, self._job, self._ticket.verdict)
+        raise self._told(failure)
 
     def _note_progress(self, chunk: bytes = b"data:") -> None:
         facts = self._reader.facts
@@ -164,6 +165,15 @@ class StreamRelay:
             self._silent_until = min(self._silent_until, self._loop.time() + LINGER_SECONDS)
         elif not chunk.startswith(b":") or b"data:" in chunk:
             self._silent_until = self._loop.time() + self._job.timeouts.idle_seconds
+
+    def _told(self, failure: EngineFailure, kind: UpstreamErrorKind = UpstreamErrorKind.STREAM) -> ExchangeError:
+        return told_by_engine(failure, kind, self._job, self._ticket.verdict)
+
+    def _broken_off(self, message: str, kind: UpstreamErrorKind = UpstreamErrorKind.STREAM) -> ExchangeError:
+        return broken_off(message, kind, self._job, self._ticket.verdict)
+
+    def _silent(self, seconds: float, kind: UpstreamErrorKind) -> ExchangeError:
+        return fell_silent(seconds, kind, self._job, self._ticket.verdict)
 
     def _abort_client(self) -> None:
         transport = self._job.request.transport

@@ -11,6 +11,7 @@ from llmshed.gateway.relay_failures import broken_off, fell_silent, told_by_engi
 from llmshed.gateway.relay_headers import client_headers
 from llmshed.gateway.relay_job import RelayJob
 from llmshed.gateway.upstream import LostError, UpstreamAnswer, read_whole
+from llmshed.observability.metrics import UpstreamErrorKind
 
 
 async def relay_whole(
@@ -31,10 +32,11 @@ async def relay_whole(
             finally:
                 answer.close()
     except TimeoutError:
-        raise fell_silent(limit_seconds, job, verdict) from None
+        raise fell_silent(limit_seconds, UpstreamErrorKind.FIRST_BYTE_TIMEOUT, job, verdict) from None
     except LostError as error:
-        raise broken_off(str(error), job, verdict) from error
+        raise broken_off(str(error), UpstreamErrorKind.LOST, job, verdict) from error
     if answer.status != 200:
-        raise told_by_engine(job.engine.read_failure(answer.status, body), job, verdict)
+        failure = job.engine.read_failure(answer.status, body)
+        raise told_by_engine(failure, UpstreamErrorKind.STATUS, job, verdict)
     outcome.output_tokens = job.engine.read_output_tokens(job.call, answer.headers, body)
     return web.Response(body=body, headers=client_headers(answer.headers, job.headers(verdict)))
