@@ -179,5 +179,12 @@ class Engine(Protocol):
     def read_failure(self, status: int, body: bytes) -> EngineFailure:
         """Read a non-200 answer."""
 
+    def read_token_count(self, route: Route, body: bytes) -> int:
+        """Return the number of tokens in a 200 answer of a counting route.
+
+        Raises:
+            EngineError: the answer has another form.
+        """
+
     def read_output_tokens(self, call: Call, headers: Mapping[str, str], body: bytes) -> int | None:
         """Return the tokens that a whole answer generated; None when it does not tell."""

@@ -12,6 +12,7 @@ import orjson
 from llmshed.engines.base import Call, EngineFailure, EngineInfo, Route, StreamReader
 from llmshed.engines.fields import INT32_MAX
 from llmshed.engines.tgi_calls import TgiCallReader
+from llmshed.engines.tgi_counts import read_token_count
 from llmshed.engines.tgi_failures import read_answer_failure
 from llmshed.engines.tgi_info import read_tgi_info
 from llmshed.engines.tgi_stream import NativeStreamReader, OpenAIStreamReader
@@ -74,6 +75,10 @@ class TgiEngine:
     def read_failure(self, status: int, body: bytes) -> EngineFailure:
         """Read an answer whose status is not 200; see `read_answer_failure`."""
         return read_answer_failure(status, body)
+
+    def read_token_count(self, route: Route, body: bytes) -> int:
+        """Count the tokens that a counting route lists; see `read_token_count`."""
+        return read_token_count(route, body)
 
     def read_output_tokens(self, call: Call, headers: Mapping[str, str], body: bytes) -> int | None:
         """Return the tokens that a whole answer generated, all its sequences together.
