@@ -27,13 +27,14 @@ class Replica(RuleBasedStateMachine):
         self.live: dict[int, Sequence] = {}
         self.left: set[int] = set()
         self.starts: dict[int, float] = {}
+        self.stalled = False
         self.tokens: Counter[int] = Counter()
         self.endings: Counter[int] = Counter()
 
     @initialize(
         version=st.sampled_from(["1.4.5", "2.4.0", "3.0.1", "3.3.5"]),
         permits=st.integers(1, 12),
-        kv=st.integers(2600, 9000),
+        kv=st.integers(2300, 4600),
         prefill=st.integers(1, 3000),
         block=st.sampled_from([1, 16, 256]),
     )
@@ -47,7 +48,7 @@ class Replica(RuleBasedStateMachine):
             max_batch_prefill_tokens=prefill if chunked else max(prefill, 1200),
             kv_tokens=kv + 2 * block,
             block_tokens=block,
-            step_times=StepTimes(step_seconds=0.02, seconds_per_prefill_token=0.0001),
+            step_times=StepTimes(0.02, seconds_per_prefill_token=0.0001, seconds_per_decoding_sequence=0.0001),
         )
         self.replica = Scheduler(self.parameters)
 
@@ -74,6 +75,13 @@ class Replica(RuleBasedStateMachine):
         if isinstance(self.replica.submit(sequence, self.now), OutputPlan):
             self.live[key] = sequence
 
+    @rule(many=st.integers(2, 6), input_tokens=st.integers(1, 1200), output=st.none() | st.integers(1, 1100))
+    def burst(self, many: int, input_tokens: int, output: int | None) -> None:
+        for _ in range(many):
+            self.ask()
+        while self.validating:
+            self.submit(input_tokens=input_tokens, output=output, truncate=None, end=None)
+
     @precondition(lambda self: self.validating or self.live)
     @rule(data=st.data())
     def leave(self, data: st.DataObject) -> None:
@@ -90,6 +98,7 @@ class Replica(RuleBasedStateMachine):
 
     @rule(seconds=st.floats(0, 2))
     def stall(self, seconds: float) -> None:
+        self.stalled = True
         self.replica.stall(self.now, seconds)
 
     @rule(seconds=st.floats(0, 5))
@@ -117,7 +126,13 @@ class Replica(RuleBasedStateMachine):
                 case ChunkQueued(key):
                     assert key in self.live
                 case StepEnded():
-                    assert result.seconds > 0
+                    self.check_step(result)
+
+    def check_step(self, step: StepEnded) -> None:
+        """A step works through its prefill budget at most, and through one token of whatever else runs."""
+        most_tokens = self.parameters.max_batch_prefill_tokens + len(self.endings) + len(self.live)
+        assert step.seconds > 0
+        assert self.stalled or step.seconds <= 0.02 + 0.0001 * most_tokens + 1e-6
 
     def end(self, key: int) -> None:
         self.endings[key] += 1
@@ -161,5 +176,5 @@ class Replica(RuleBasedStateMachine):
         assert (self.replica.held_kv_tokens, self.replica.queue_size, self.replica.batch_size) == (0, 0, 0)
 
 
-Replica.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+Replica.TestCase.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
 TestReplica = Replica.TestCase
