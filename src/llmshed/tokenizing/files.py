@@ -82,6 +82,12 @@ class TokenizerFiles:
         found = (self.templates[file] for file in _TEMPLATE_ORDER[engine] if file in self.templates)
         return next(found, None)
 
+    def template_tokens(self, engine: EngineName) -> Mapping[str, str]:
+        """Return the special tokens that this engine hands to the template, by name; TGI knows only the config's."""
+        if engine == "vllm":
+            return self.special_tokens
+        return {key: text for key, text in self.special_tokens.items() if self.config.get(key) is not None}
+
     def notes(self, engine: EngineName) -> tuple[str, ...]:
         """Return sentences for the operator on where these files and this engine do not fit each other."""
         template = self.chat_template(engine)
@@ -103,19 +109,17 @@ def read_files(
 ) -> TokenizerFiles:
     """Check the contents of a tokenizer's files, given by file name, and put them together.
 
+    Of tokenizer.json only the encoding is looked at here; `adapt.engine_tokenizer` reads it.
+
     Raises:
         TokenizerError: a file is damaged or has another form; the text names it.
     """
-    tokenizer_json = _text(name, TOKENIZER, contents[TOKENIZER])
-    described = _object(name, TOKENIZER, contents[TOKENIZER])
-    if not isinstance(described.get("model"), dict):
-        raise TokenizerError(f"{name}: {TOKENIZER} has no `model`, so it is no file of the tokenizers library")
     config = _object(name, CONFIG, contents[CONFIG]) if CONFIG in contents else {}
     special = _object(name, SPECIAL_TOKENS, contents[SPECIAL_TOKENS]) if SPECIAL_TOKENS in contents else {}
     return TokenizerFiles(
         name=name,
         source=source,
-        tokenizer_json=tokenizer_json,
+        tokenizer_json=_text(name, TOKENIZER, contents[TOKENIZER]),
         tokenizer_sha256=hashlib.sha256(contents[TOKENIZER]).hexdigest(),
         config=config,
         special_tokens=_special_tokens(name, config, special),

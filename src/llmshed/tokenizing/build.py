@@ -1,0 +1,129 @@
+"""Puts a counter together from a tokenizer's files for one engine."""
+
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+from tokenizers import Tokenizer
+
+from llmshed.clock import SystemClock
+from llmshed.errors import TokenizerError
+from llmshed.tokenizing import segments
+from llmshed.tokenizing.adapt import engine_tokenizer
+from llmshed.tokenizing.base import ChatRenderer
+from llmshed.tokenizing.blocks import BlockHasher
+from llmshed.tokenizing.counter import ExactCounter, ImageRule
+from llmshed.tokenizing.encode import ReferenceCounter, TextCounter
+from llmshed.tokenizing.files import EngineName, TokenizerFiles
+from llmshed.tokenizing.selfcheck import PROBE_TEXTS
+from llmshed.tokenizing.structure import structure
+
+_log = logging.getLogger(__name__)
+
+_FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
+
+
+def local_time() -> datetime:
+    """Return the machine's local time, which the engines' `strftime_now` tells templates."""
+    return datetime.fromtimestamp(SystemClock().wall(), tz=UTC).astimezone()
+
+
+def build_counter(
+    files: TokenizerFiles,
+    engine: EngineName,
+    *,
+    cache_bytes: int = 0,
+    fastokens: bool = False,
+    block_key: bytes = b"",
+    image_tokens: int | None = None,
+    now: Callable[[], datetime] = local_time,
+) -> ExactCounter:
+    """Build the counter that counts as `engine` does.
+
+    Args:
+        files: the tokenizer.
+        engine: whose renderer and rules are followed.
+        cache_bytes: size of the cache of segment counts; 0 for none. It is left out, with a line in the log, for
+            tokenizers where splitting is not proved exact.
+        fastokens: count with fastokens if it is installed and proves equal; else a line in the log says why not.
+        block_key: secret of 16 to 64 bytes that prompt blocks are hashed with; empty to hash none.
+        image_tokens: upper bound of the tokens of one image; None to refuse chats with images.
+        now: local time for templates that write the date.
+
+    Raises:
+        TokenizerError: tokenizer.json or the chat template cannot be used by this engine.
+        ValueError: `block_key` has a wrong length.
+    """
+    tokenizer = engine_tokenizer(files, engine)
+    described = _described(files, tokenizer)
+    texts: TextCounter = ReferenceCounter(tokenizer)
+    if fastokens:
+        texts = _with_fastokens(texts, tokenizer, files.name)
+    if cache_bytes > 0:
+        texts = _with_cache(texts, tokenizer, described, files.name, cache_bytes)
+    return ExactCounter(
+        tokenizer,
+        texts,
+        _renderer(files, engine, now),
+        structure(described),
+        blocks=BlockHasher(block_key),
+        images=None if image_tokens is None else ImageRule(image_tokens, marks=engine == "tgi"),
+    )
+
+
+def _described(files: TokenizerFiles, tokenizer: Tokenizer) -> dict[str, Any]:
+    """Describe the tokenizer as adapted: the file, but with the added tokens, truncation and padding now in force."""
+    described: dict[str, Any] = orjson.loads(files.tokenizer_json)
+    added = tokenizer.get_added_tokens_decoder().values()
+    described["added_tokens"] = [
+        {"content": token.content, **{flag: getattr(token, flag) for flag in _FLAGS}} for token in added
+    ]
+    described["truncation"], described["padding"] = tokenizer.truncation, tokenizer.padding
+    return described
+
+
+def _renderer(files: TokenizerFiles, engine: EngineName, now: Callable[[], datetime]) -> ChatRenderer | None:
+    template = files.chat_template(engine)
+    if template is None:
+        return None
+    tokens = files.template_tokens(engine)
+    try:
+        if engine == "tgi":
+            # Imported late, as is the other: a process renders for one engine, and each engine costs its start.
+            from llmshed.tokenizing.minijinja_tgi import TgiRenderer  # noqa: PLC0415 - see above
+
+            return TgiRenderer(
+                template.text, bos_token=tokens.get("bos_token"), eos_token=tokens.get("eos_token"), local_time=now
+            )
+        from llmshed.tokenizing.jinja_hf import HfRenderer  # noqa: PLC0415 - see above
+
+        return HfRenderer(template.text, tool_use=template.tool_use, special_tokens=tokens, local_time=now)
+    except TokenizerError as error:
+        raise TokenizerError(f"{files.name}: {template.source}: {error}") from None
+
+
+def _with_fastokens(reference: TextCounter, tokenizer: Tokenizer, name: str) -> TextCounter:
+    from llmshed.tokenizing.fast import FastCounter  # noqa: PLC0415 - an optional backend
+
+    try:
+        fast = FastCounter(tokenizer.to_str(), reference)
+    except TokenizerError as error:
+        _log.warning("%s: %s; counting with the tokenizers library", name, error)
+        return reference
+    return fast if fast.check([*PROBE_TEXTS.values(), "\n".join(PROBE_TEXTS.values())]) else reference
+
+
+def _with_cache(
+    texts: TextCounter, tokenizer: Tokenizer, described: dict[str, Any], name: str, cache_bytes: int
+) -> TextCounter:
+    if (reason := segments.refusal(described)) is not None:
+        _log.info("%s: no cache of segment counts: %s", name, reason)
+        return texts
+    special_tokens = tokenizer.num_special_tokens_to_add(is_pair=False)
+    cached = segments.SegmentCounter(texts, described, special_tokens=special_tokens, most_bytes=cache_bytes)
+    if not segments.proved(cached, texts, described, list(PROBE_TEXTS.values())):
+        _log.warning("%s: no cache of segment counts: it differs from whole counts on probe texts", name)
+        return texts
+    return cached
