@@ -48,12 +48,10 @@ def decide(request: Request, around: Surroundings, now: float, without: str | No
         return Verdict(Decision.REFUSE, Reason.FORBIDDEN, detail=f"this key allows intent {allowed}")
     lane = lane_of(request, intent, around.policy.lanes)
     chosen = Classification(intent, allowed_class(tenant, request.asked_class), lane)
-    return replace(
-        _decide_in_lane(request, lane, tenant, around, now, without),
-        lane=chosen.lane,
-        intent=chosen.intent,
-        priority_class=chosen.priority_class,
-    )
+    verdict = _decide_in_lane(request, chosen, tenant, around, now, without)
+    if verdict.lane is None:  # a refusal that knows nothing of the request itself
+        verdict = replace(verdict, lane=chosen.lane, intent=chosen.intent, priority_class=chosen.priority_class)
+    return verdict
 
 
 def unknown_tenant_verdict() -> Verdict:
@@ -75,29 +73,35 @@ def unserved_verdict(*, known: bool) -> Verdict:
 
 
 def _decide_in_lane(
-    request: Request, lane: Lane, tenant: TenantPolicy, around: Surroundings, now: float, without: str | None
+    request: Request,
+    chosen: Classification,
+    tenant: TenantPolicy,
+    around: Surroundings,
+    now: float,
+    without: str | None,
 ) -> Verdict:
-    wanted = Lane.BULK if lane is Lane.OVERFLOW else lane
+    wanted = Lane.BULK if chosen.lane is Lane.OVERFLOW else chosen.lane
     lane_policy = around.policy.lanes[wanted]
     pools = {pool.name for pool in around.policy.pools if wanted in pool.lanes and pool.serves(request.model)}
     if not pools:
-        return no_pool_refusal(wanted, request.model)
+        return no_pool_refusal(wanted, chosen, request.model)
     serving = [replica for replica in around.replicas if replica.spec.pool in pools and not replica.removed]
-    permanent = permanent_refusal(request, lane, lane_policy, serving) if serving else None
+    everywhere = options_on(serving, request, lane_policy)
+    permanent = permanent_refusal(request, chosen, lane_policy, everywhere) if everywhere else None
     if permanent is not None:
         return permanent
     if around.draining:
         return draining_verdict()
-    up = [replica for replica in serving if replica.up and replica.spec.name != without]
-    options = [option for option in options_on(up, request, lane_policy) if option.possible(request)]
+    options = [o for o in everywhere if o.replica.up and o.replica.spec.name != without and o.possible(request)]
     if not options:
         return unserved_verdict(known=bool(serving))
-    return _decide_among(options, request, lane_policy, tenant, around, now)
+    return _among(options, request, chosen, lane_policy, tenant, around, now)
 
 
-def _decide_among(
+def _among(
     options: list[Option],
     request: Request,
+    chosen: Classification,
     lane_policy: LanePolicy,
     tenant: TenantPolicy,
     around: Surroundings,
@@ -107,28 +111,31 @@ def _decide_among(
     best = most_free(options)
     if request.deadline is not None and request.deadline <= now:
         return replace(
-            best.verdict(Decision.REFUSE, lane_policy),
+            best.verdict(Decision.REFUSE, chosen, lane_policy),
             reason=Reason.DEADLINE_INFEASIBLE,
             detail="the request's own deadline has passed",
         )
     quota = quota_refusal(tenant, around.tenant_use, best.reservation, around.replicas, now)
     if quota is not None:
         return replace(quota, maximums=accepted_maximums(lane_policy, best.replica.spec.limits))
+    return _by_equation(options, best, chosen, lane_policy, now)
+
+
+def _by_equation(
+    options: list[Option], best: Option, chosen: Classification, lane_policy: LanePolicy, now: float
+) -> Verdict:
+    """Admit where it fits, or refuse with the term that binds: seats if they lack everywhere, else tokens.
+
+    The wait that is told is the shortest of all replicas.
+    """
     fitting = [option for option in options if option.fits()]
     if fitting:
-        chosen = most_free(fitting)
-        sentence = fit_sentence(chosen.replica.equation(), chosen.reservation)
-        return replace(chosen.verdict(Decision.ADMIT, lane_policy), detail=sentence)
-    return _refuse_by_equation(options, best, lane_policy, now)
-
-
-def _refuse_by_equation(options: list[Option], best: Option, lane_policy: LanePolicy, now: float) -> Verdict:
-    """Refuse with the term that binds: seats if they lack everywhere, else tokens; the wait is the shortest one."""
+        return most_free(fitting).verdict(Decision.ADMIT, chosen, lane_policy)
     waits = [wait for o in options if (wait := o.replica.wait_seconds(o.reservation, now)) is not None]
-    seats_bind = all(o.reservation.sequences > o.replica.equation().free_sequences for o in options)
+    seats_bind = all(option.reservation.sequences > option.equation.free_sequences for option in options)
     return replace(
-        best.verdict(Decision.REFUSE, lane_policy),
+        best.verdict(Decision.REFUSE, chosen, lane_policy),
         reason=Reason.CONCURRENCY_LIMIT if seats_bind else Reason.TOKEN_BUDGET_EXHAUSTED,
         retry_after_seconds=min(waits, default=UNKNOWN_RETRY_SECONDS),
-        detail=fit_sentence(best.replica.equation(), best.reservation),
+        detail=fit_sentence(best.equation, best.reservation),
     )

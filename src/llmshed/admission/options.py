@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from llmshed.admission.budget import Reservation
-from llmshed.admission.lanes import output_ceiling
+from llmshed.admission.budget import Equation, Reservation
+from llmshed.admission.lanes import Classification, output_ceiling
 from llmshed.admission.policy import LanePolicy, ModelLimits
 from llmshed.admission.replica import Replica
 from llmshed.admission.request import Request
@@ -14,11 +14,12 @@ from llmshed.routing.choose import Candidate, most_headroom
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One replica, with the ceiling and reservation that the request would have there."""
+    """One replica, with the ceiling and reservation that the request would have there, and the equation now."""
 
     replica: Replica
     ceiling_tokens: int
     reservation: Reservation
+    equation: Equation
 
     def within_context(self, request: Request) -> bool:
         """Say whether the model on this replica can hold every sequence of the request."""
@@ -36,16 +37,19 @@ class Option:
 
     def fits(self) -> bool:
         """Say whether the reservation fits now."""
-        return self.replica.equation().fits(self.reservation)
+        return self.equation.fits(self.reservation)
 
-    def verdict(self, decision: Decision, lane_policy: LanePolicy) -> Verdict:
+    def verdict(self, decision: Decision, chosen: Classification, lane_policy: LanePolicy) -> Verdict:
         """Return a verdict that carries every number of this option."""
         spec = self.replica.spec
         return Verdict(
             decision,
+            lane=chosen.lane,
+            intent=chosen.intent,
+            priority_class=chosen.priority_class,
             output_ceiling_tokens=max(self.ceiling_tokens, 0),
             reservation=self.reservation,
-            equation=self.replica.equation(),
+            equation=self.equation,
             replica=spec.name,
             pool=spec.pool,
             profile=spec.profile,
@@ -58,15 +62,17 @@ def options_on(replicas: Iterable[Replica], request: Request, lane_policy: LaneP
     options = []
     for replica in replicas:
         ceiling = output_ceiling(request, lane_policy, replica.spec.limits)
-        options.append(Option(replica, ceiling, replica.reservation(request, ceiling)))
+        options.append(Option(replica, ceiling, replica.reservation(request, ceiling), replica.equation()))
     return options
 
 
 def most_free(options: list[Option]) -> Option:
     """Return the option on the replica with the most headroom; `options` is not empty."""
     by_name = {option.replica.spec.name: option for option in options}
-    equations = {name: option.replica.equation() for name, option in by_name.items()}
-    chosen = most_headroom(Candidate(name, e.headroom_tokens, e.free_sequences) for name, e in equations.items())
+    chosen = most_headroom(
+        Candidate(name, option.equation.headroom_tokens, option.equation.free_sequences)
+        for name, option in by_name.items()
+    )
     if chosen is None:
         raise ValueError("no replica to choose from")
     return by_name[chosen.name]

@@ -7,22 +7,26 @@ judged on the replicas as configured, up or down, derated or not: a limit that w
 from dataclasses import replace
 
 from llmshed.admission.explain import reservation_sentence
-from llmshed.admission.options import Option, options_on, output_bound
+from llmshed.admission.lanes import Classification
+from llmshed.admission.options import Option, output_bound
 from llmshed.admission.policy import LanePolicy
 from llmshed.admission.reasons import Reason
-from llmshed.admission.replica import Replica
 from llmshed.admission.request import Lane, Request
 from llmshed.admission.verdict import Advice, Decision, Verdict
 
 _SMALLER = (Advice.SUMMARISE, Advice.SPLIT)
 
 
-def permanent_refusal(request: Request, lane: Lane, lane_policy: LanePolicy, serving: list[Replica]) -> Verdict | None:
-    """Return why the request can never be served by these replicas, or None; `serving` is not empty."""
-    options = options_on(serving, request, lane_policy)
+def permanent_refusal(
+    request: Request, chosen: Classification, lane_policy: LanePolicy, options: list[Option]
+) -> Verdict | None:
+    """Return why the request can never be served by these replicas, or None; `options` is not empty."""
+    if chosen.lane is not Lane.OVERFLOW and any(_allowed(option, request, lane_policy) for option in options):
+        return None
     roomiest = max(options, key=lambda option: option.replica.spec.limits.max_total_tokens)
-    about = roomiest.verdict(Decision.REFUSE, lane_policy)
-    if lane is Lane.OVERFLOW:
+    about = roomiest.verdict(Decision.REFUSE, chosen, lane_policy)
+    asked = request.asked_output_tokens
+    if chosen.lane is Lane.OVERFLOW:
         return replace(
             about,
             reason=Reason.LANE_LIMIT,
@@ -30,34 +34,39 @@ def permanent_refusal(request: Request, lane: Lane, lane_policy: LanePolicy, ser
             f" {lane_policy.max_input_tokens:,}",
             advice=(*_SMALLER, Advice.DEDICATED_POOL),
         )
-    asked = request.asked_output_tokens
     bound = output_bound(lane_policy, roomiest.replica.spec.limits)
     if asked is not None and bound is not None and asked > bound:
         detail = f"{asked:,} output tokens exceed the accepted {bound:,}"
         return replace(about, reason=Reason.OUTPUT_LIMIT, detail=detail, advice=(Advice.LOWER_OUTPUT,))
-    within = [option for option in options if option.within_context(request)]
-    if not within:
+    if not any(option.within_context(request) for option in options):
         advice = _SMALLER if asked is None else (*_SMALLER, Advice.LOWER_OUTPUT)
         detail = _context_sentence(request, roomiest)
         return replace(about, reason=Reason.CONTEXT_LIMIT, detail=detail, advice=advice)
-    if not any(option.possible(request) for option in within):
-        return replace(
-            about,
-            reason=Reason.LANE_LIMIT,
-            detail=_beyond_sentence(roomiest),
-            advice=(*_SMALLER, Advice.LOWER_OUTPUT, Advice.DEDICATED_POOL),
-        )
-    return None
+    return replace(
+        about,
+        reason=Reason.LANE_LIMIT,
+        detail=_beyond_sentence(roomiest),
+        advice=(*_SMALLER, Advice.LOWER_OUTPUT, Advice.DEDICATED_POOL),
+    )
 
 
-def no_pool_refusal(lane: Lane, model: str) -> Verdict:
+def no_pool_refusal(lane: Lane, chosen: Classification, model: str) -> Verdict:
     """Return the refusal of a lane that no pool of the model serves."""
     return Verdict(
         Decision.REFUSE,
         Reason.LANE_LIMIT,
+        lane=chosen.lane,
+        intent=chosen.intent,
+        priority_class=chosen.priority_class,
         detail=f"no pool here takes {lane} work for model {model}",
         advice=(*_SMALLER, Advice.DEDICATED_POOL),
     )
+
+
+def _allowed(option: Option, request: Request, lane_policy: LanePolicy) -> bool:
+    bound = output_bound(lane_policy, option.replica.spec.limits)
+    within = bound is None or request.asked_output_tokens is None or request.asked_output_tokens <= bound
+    return within and option.possible(request)
 
 
 def _context_sentence(request: Request, option: Option) -> str:

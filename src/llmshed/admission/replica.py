@@ -1,7 +1,6 @@
 """One replica as the controller keeps it: what it is, what it may lend now, and who holds what."""
 
 from collections import Counter
-from dataclasses import replace
 
 from llmshed.admission.budget import Equation, Reservation, overrun_tokens
 from llmshed.admission.ledger import Charge, Ledger
@@ -63,16 +62,8 @@ class Replica:
 
     def holds_ever(self, reservation: Reservation) -> bool:
         """Say whether the reservation would fit if the replica were empty and not derated."""
-        empty = replace(
-            self.equation(),
-            gross_ceiling_tokens=self.spec.budget.gross_ceiling_tokens,
-            guard_band_tokens=self.spec.budget.guard_band_tokens,
-            hard_cap_sequences=self.spec.budget.hard_cap_sequences,
-            active_tokens=0,
-            queued_tokens=0,
-            active_sequences=0,
-        )
-        return empty.fits(reservation)
+        ever = self.spec.budget
+        return reservation.total_tokens <= ever.safe_budget_tokens and reservation.sequences <= ever.hard_cap_sequences
 
     def wait_seconds(self, reservation: Reservation, now: float) -> float | None:
         """Return how long until the reservation would fit by the release schedule; None when it tells nothing."""

@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from llmshed.admission.budget import Equation, Reservation
+from llmshed.admission.explain import fit_sentence
 from llmshed.admission.request import Request
 from llmshed.admission.verdict import Verdict
 
@@ -11,6 +12,9 @@ from llmshed.admission.verdict import Verdict
 def verdict_report(verdict: Verdict, request: Request) -> dict[str, Any]:
     """Return every term of a decision; names are stable, and absent terms are null."""
     reservation, equation = verdict.reservation, verdict.equation
+    detail = verdict.detail
+    if not detail and equation is not None and reservation is not None:
+        detail = fit_sentence(equation, reservation)
     return {
         "verdict": verdict.decision.value,
         "reason": verdict.reason,
@@ -30,7 +34,7 @@ def verdict_report(verdict: Verdict, request: Request) -> dict[str, Any]:
         "profile": verdict.profile,
         "maximums": None if verdict.maximums is None else asdict(verdict.maximums),
         "retry_after_seconds": verdict.retry_after_seconds,
-        "detail": verdict.detail,
+        "detail": detail,
         "advice": [advice.value for advice in verdict.advice],
     }
 

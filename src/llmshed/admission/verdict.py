@@ -52,7 +52,7 @@ class Verdict:
         profile: profile behind the replica's budget.
         maximums: the accepted maximums.
         retry_after_seconds: conservative wait until the binding term clears; None where a retry is useless or unknown.
-        detail: the sentence for people, with the numbers that bind.
+        detail: why not, as a sentence with the numbers that bind; empty for an admission, whose terms say it all.
         advice: what the caller can change, for permanent refusals.
     """
 
