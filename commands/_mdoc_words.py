@@ -1,7 +1,6 @@
 """Words from the inline macros of mdoc(7)."""
 
 import re
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -11,6 +10,7 @@ _ESCAPES = {
     "cq": "\u2019", "bu": "\u2022", "ha": "^", "ti": "~", "rs": "\\", "ga": "`", "mu": "\u00d7", "mi": "\u2212",
     "<=": "\u2264", ">=": "\u2265", "->": "\u2192", "lB": "[", "rB": "]", "ba": "|", "hy": "-", "at": "@", "sh": "#",
 }  # fmt: skip
+_TOKEN = re.compile(r'"((?:[^"]|"")*)(?:"|$)|\S+')
 _ESCAPE = re.compile(r"\\(?:f(?:\((..)|\[([^]]*)\]|.)|\((..)|\[([^]]+)\]|(.))")
 
 CLOSERS = frozenset(".,:;)]?!")
@@ -138,13 +138,7 @@ def _trailing(run: list[str]) -> list[str]:
 
 def tokens(line: str) -> list[str]:
     """Split a macro line into words; quotes hold words together."""
-    lexer = shlex.shlex(line, posix=True)
-    lexer.whitespace_split = True
-    lexer.quotes, lexer.escape, lexer.commenters = '"', "", ""
-    try:
-        return list(lexer)
-    except ValueError:  # a quote that is not closed holds to the end of the line
-        return line.replace('"', "").split()
+    return [match[0] if match[1] is None else match[1].replace('""', '"') for match in _TOKEN.finditer(line)]
 
 
 def unescaped(text: str) -> str:

@@ -4,7 +4,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
-from importlib.resources import as_file, files
+from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Annotated
 
@@ -65,7 +65,7 @@ def _packaged() -> list[Page]:
         PageError: there are none.
     """
     pages = []
-    for file in files("llmshed.man").iterdir():
+    for file in resources.files("llmshed.man").iterdir():
         name, _, section = file.name.rpartition(".")
         if name and len(section) == 1 and section.isdigit():
             pages.append(Page(name, section, file))
@@ -106,7 +106,7 @@ def _list(pages: list[Page], *, as_json: bool) -> None:
 
 def _shown_by_a_pager(page: Page) -> bool:
     """Show the page through man(1), else mandoc(1); False when neither is installed or it failed."""
-    with as_file(page.file) as path:
+    with resources.as_file(page.file) as path:
         for command in (["man", "-l"], ["mandoc", "-a"]):
             program = shutil.which(command[0])
             if program and subprocess.run([program, command[1], str(path)], check=False).returncode == 0:  # noqa: S603 - fixed programs, own file

@@ -1,0 +1,237 @@
+"""The direction of imports, and what packages that decide or only hold values may not touch.
+
+Read from the source by ast: what a module could do counts, not what a test happens to run.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+FLOORS = {
+    "commands": 4,
+    "gateway": 3,
+    "loadtest": 3,
+    "observability": 3,
+    "emulator": 3,
+    "store": 3,
+    "engines": 2,
+    "tokenizing": 2,
+    "admission": 1,
+    "routing": 1,
+    "simulation": 1,
+    "workload": 1,
+    "diagnosis": 1,
+    "calibration": 1,
+    "profile": 0,
+    "config": 0,
+    "errors": 0,
+    "clock": 0,
+    "__version__": 0,
+}
+"""Each package and the floor that it stands on; it may import from its own floor and those below."""
+PURE = {name for name, floor in FLOORS.items() if floor == 1}
+VALUES = {"config", "profile", "errors"}
+"""Parse and validate only: held to the same bans as the pure packages."""
+
+BANNED_MODULES = {
+    "aiohttp", "anyio", "asyncio", "concurrent", "ctypes", "fileinput", "glob", "http", "importlib", "io",
+    "llmshed.clock", "locale", "logging", "mmap", "multiprocessing", "os", "pathlib", "platform", "random",
+    "resource", "secrets", "select", "selectors", "shutil", "signal", "socket", "sqlite3", "ssl", "structlog",
+    "subprocess", "sys", "tempfile", "threading", "time", "urllib.request", "uuid", "uvloop", "warnings",
+    "zoneinfo",
+}  # fmt: skip
+BANNED_CALLS = {
+    "__import__", "breakpoint", "compile", "eval", "exec", "exit", "globals", "hash", "id", "input", "open",
+    "print", "quit",
+}  # fmt: skip
+"""`hash` and `id` differ from run to run."""
+BANNED_METHODS = {
+    "getenv", "now", "read_bytes", "read_text", "today", "urandom", "utcnow", "write_bytes", "write_text",
+}  # fmt: skip
+
+LIBRARY = sorted((ROOT / "src" / "llmshed").rglob("*.py"))
+COMMANDS = sorted((ROOT / "commands").rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+
+
+def module_name(path: Path) -> str:
+    """Return the dotted name of a file, `llmshed.admission.ledger` or `llmshed.commands.serve`."""
+    root = ROOT / "src" if path.is_relative_to(ROOT / "src") else ROOT
+    parts = path.relative_to(root).with_suffix("").parts
+    dotted = parts if parts[0] == "llmshed" else ("llmshed", *parts)
+    return ".".join(dotted[:-1] if dotted[-1] == "__init__" else dotted)
+
+
+def package_of(path: Path) -> str:
+    """Return the package under llmshed that a file belongs to; empty for llmshed itself."""
+    return module_name(path).partition(".")[2].partition(".")[0]
+
+
+def imported(tree: ast.AST, module: str, *, is_package: bool, run_time: bool = False) -> Iterator[str]:
+    """Yield the absolute name of everything imported; with `run_time`, what only type checkers see is left out."""
+    unseen = {id(inner) for guard in ast.walk(tree) if _only_types(guard) for inner in ast.walk(guard)}
+    for node in ast.walk(tree):
+        if run_time and id(node) in unseen:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parts = module.split(".") + ([""] if is_package else [])
+                base = ".".join([*parts[: -node.level], *([base] if base else [])])
+            yield base
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def _only_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+def imports_of(path: Path, *, run_time: bool = False) -> set[str]:
+    tree = ast.parse(path.read_text("utf-8"))
+    return set(imported(tree, module_name(path), is_package=path.name == "__init__.py", run_time=run_time))
+
+
+def upward(package: str, names: set[str]) -> set[str]:
+    """Return the imports that go up, or to a package that has no floor."""
+    ours = {name for name in names if name.startswith("llmshed.")}
+    floor = FLOORS[package]
+    return {name for name in ours if FLOORS.get(name.split(".")[1], 99) > floor}
+
+
+def impurities(source: str) -> set[str]:
+    """Return what a module reads or does beyond its arguments."""
+    tree = ast.parse(source)
+    names = set(imported(tree, "llmshed.admission.sample", is_package=False, run_time=True))
+    found = {name for name in names for banned in BANNED_MODULES if f"{name}.".startswith(f"{banned}.")}
+    for node in ast.walk(tree):
+        match node:
+            case ast.AsyncFunctionDef() | ast.Await() | ast.AsyncFor() | ast.AsyncWith():
+                found.add("waits")
+            case ast.Global() | ast.Nonlocal():
+                found.add("shared state")
+            case ast.Call(func=ast.Name(id=name)) if name in BANNED_CALLS:
+                found.add(f"{name}()")
+            case ast.Call(func=ast.Attribute(attr=name)) if name in BANNED_METHODS:
+                found.add(f".{name}()")
+            case ast.Attribute(attr="environ"):
+                found.add(".environ")
+            case _:
+                pass
+    return found
+
+
+@pytest.mark.parametrize("path", LIBRARY + COMMANDS, ids=module_name)
+def test_imports_go_down_only(path: Path) -> None:
+    package = package_of(path)
+    if package:
+        assert package in FLOORS, f"{package} has no floor: give it one"
+        assert not upward(package, imports_of(path))
+
+
+@pytest.mark.parametrize("path", LIBRARY + TESTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_nothing_but_the_entry_point_knows_the_command_line(path: Path) -> None:
+    assert not {name for name in imports_of(path) if f"{name}.".startswith(("llmshed.commands.", "commands."))}
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=module_name)
+def test_commands_import_their_siblings_relatively(path: Path) -> None:
+    tree = ast.parse(path.read_text("utf-8"))
+    absolute = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level == 0]
+    assert not [name for name in absolute if f"{name}.".startswith(("llmshed.commands.", "commands."))]
+
+
+@pytest.mark.parametrize("path", [path for path in LIBRARY if package_of(path) in PURE | VALUES], ids=module_name)
+def test_what_decides_or_holds_values_touches_nothing_outside_its_arguments(path: Path) -> None:
+    assert not impurities(path.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("path", LIBRARY, ids=module_name)
+def test_only_the_clock_module_reads_a_clock(path: Path) -> None:
+    names = imports_of(path)
+    assert package_of(path) == "clock" or not {name for name in names if f"{name}.".startswith("time.")} & CLOCK_READS
+
+
+CLOCK_READS = {f"time.{name}" for name in ("time", "monotonic", "perf_counter", "time_ns", "monotonic_ns")}
+
+
+class TestTheChecksBite:
+    """Each ban is shown a planted fault."""
+
+    @pytest.mark.parametrize(
+        ("package", "source"),
+        [
+            ("admission", "import llmshed.gateway.driver"),
+            ("admission", "from llmshed.engines.base import Engine"),
+            ("admission", "from llmshed import observability"),
+            ("engines", "from ..gateway import relay"),
+            ("config", "from llmshed.admission.lanes import Lane"),
+            ("gateway", "from llmshed.commands import app"),
+            ("gateway", "def late():\n    from llmshed import commands"),
+            ("gateway", "from llmshed.unheard_of import x"),
+        ],
+    )
+    def test_an_import_that_goes_up_is_found(self, package: str, source: str) -> None:
+        names = set(imported(ast.parse(source), f"llmshed.{package}.sample", is_package=False))
+        assert upward(package, names)
+
+    @pytest.mark.parametrize(
+        ("package", "source"),
+        [
+            ("gateway", "from llmshed.admission.events import Arrived"),
+            ("admission", "from llmshed.routing.choose import choose"),
+            ("admission", "from .events import Arrived"),
+            ("admission", "from llmshed.config.settings import Config"),
+        ],
+    )
+    def test_an_import_that_goes_down_or_sideways_is_not(self, package: str, source: str) -> None:
+        names = set(imported(ast.parse(source), f"llmshed.{package}.sample", is_package=False))
+        assert not upward(package, names)
+
+    @pytest.mark.parametrize(
+        "source",
+        [
+            "import time",
+            "from time import monotonic",
+            "def f():\n    import time",
+            "import asyncio",
+            "import os.path",
+            "import random",
+            "from random import Random",
+            "import logging",
+            "from pathlib import Path",
+            "from llmshed.clock import SystemClock",
+            "from llmshed import clock",
+            "open('x')",
+            "print('x')",
+            "input()",
+            "__import__('time')",
+            "async def f(): ...",
+            "import datetime\ndatetime.datetime.now()",
+            "from datetime import date\ndate.today()",
+            "def f(path): return path.read_text()",
+            "def f(module): return module.environ['X']",
+            "hash('x')",
+            "def f():\n    global x\n    x = 1",
+        ],
+    )
+    def test_an_impurity_is_found(self, source: str) -> None:
+        assert impurities(source)
+
+    @pytest.mark.parametrize(
+        "source",
+        [
+            "from collections import deque",
+            "def handle(event, now): return now",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from random import Random",
+            "import datetime\nx: datetime.date",
+            "from llmshed.config.settings import Config",
+        ],
+    )
+    def test_what_is_pure_is_not(self, source: str) -> None:
+        assert not impurities(source)
