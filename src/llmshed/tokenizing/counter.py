@@ -122,13 +122,15 @@ class ExactCounter:
         return TextPrompt(self._renderer.render(prompt), add_special_tokens=False)
 
     def tokens(self, prompt: ChatPrompt | TextPrompt) -> list[Token]:
-        """Return the tokens themselves; slower than counting, and images are left out.
+        """Return the tokens themselves, which is slower than counting them.
 
         Raises:
-            PromptError: as `count`.
+            PromptError: as `count`; also a prompt with images, whose tokens only the engine knows.
         """
         text = self.render(prompt)
         _utf8(text.text)
+        if self._images is not None and (self._image_parts_tokens(prompt) or self._apart(text.text).images):
+            raise PromptError("the tokens of an image are known to the engine alone; only their number is bounded here")
         (encoding,) = self._tokenizer.encode_batch([text.text], add_special_tokens=text.add_special_tokens)
         return [
             Token(token_id, text.text[begin:end] or name)

@@ -1,8 +1,11 @@
 """Where a tokenizer's files come from: a directory, the Hugging Face hub, or the package itself."""
 
 import re
+import socket
+import urllib.request
 from importlib import resources
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from llmshed.errors import TokenizerError
 from llmshed.tokenizing.files import MOST_BYTES, OPTIONAL, TOKENIZER, TokenizerFiles, read_files
@@ -65,14 +68,32 @@ def from_hub(repository: str, revision: str | None = None) -> TokenizerFiles:
     Raises:
         TokenizerError: the repository or its tokenizer.json cannot be had; the text says what to do.
     """
+    # Imported late: it costs 0.2 s and most installations load their tokenizer from a directory.
+    from huggingface_hub import constants  # noqa: PLC0415 - see above
+
     name = repository if revision is None else f"{repository}@{revision}"
-    found = {TOKENIZER: _download(name, repository, revision, TOKENIZER)}
-    found |= {file: _download(name, repository, revision, file) for file in OPTIONAL}
+    # The library repeats each failed request for half a minute, so that a hub out of reach is looked for only once.
+    cached_only = constants.HF_HUB_OFFLINE or not _reachable(constants.ENDPOINT)
+    found = {
+        file: _download(name, repository, revision, file, cached_only=cached_only) for file in (TOKENIZER, *OPTIONAL)
+    }
     return read_files(name, "hub", {file: _read(name, path) for file, path in found.items() if path is not None})
 
 
-def _download(name: str, repository: str, revision: str | None, file: str) -> Path | None:
-    # Imported late: it costs 0.2 s and most installations load their tokenizer from a directory.
+def _reachable(endpoint: str) -> bool:
+    """Say whether the hub's host takes connections; behind a proxy, which may reach what this machine cannot, yes."""
+    if urllib.request.getproxies():
+        return True
+    address = urlsplit(endpoint)
+    port = address.port or (80 if address.scheme == "http" else 443)
+    try:
+        with socket.create_connection((address.hostname or "", port), timeout=_CONNECT_SECONDS):
+            return True
+    except OSError:
+        return False
+
+
+def _download(name: str, repository: str, revision: str | None, file: str, *, cached_only: bool) -> Path | None:
     from huggingface_hub import hf_hub_download  # noqa: PLC0415 - see above
     from huggingface_hub.errors import (  # noqa: PLC0415 - see above
         EntryNotFoundError,
@@ -84,7 +105,7 @@ def _download(name: str, repository: str, revision: str | None, file: str) -> Pa
     )
 
     try:
-        return Path(hf_hub_download(repository, file, revision=revision))
+        return Path(hf_hub_download(repository, file, revision=revision, local_files_only=cached_only))
     except GatedRepoError:
         raise TokenizerError(
             f"{name}: the model is gated; accept its terms on the hub and set HF_TOKEN, or give a directory"
