@@ -13,6 +13,8 @@ from llmshed.tokenizing.files import MOST_BYTES, OPTIONAL, TOKENIZER, TokenizerF
 EMBEDDED = "embedded"
 """Name of the small tokenizer that the package carries."""
 
+_CONNECT_SECONDS = 5.0
+
 ACCEPTED = (
     f"accepted: a directory with {TOKENIZER}, a hub id as in `Qwen/Qwen3-8B` or `Qwen/Qwen3-8B@revision`, `embedded`"
 )
