@@ -1,6 +1,7 @@
 """What a settings model accepts, in words: looked up by path for messages, variables and the manual."""
 
 import difflib
+import functools
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -105,6 +106,12 @@ class Catalogue:
         if schema.get("format") == "date":
             return "a date without quotes, as in 2026-11-30"
         return _TYPES.get(schema.get("type", ""), "a value") + _bounds(schema)
+
+
+@functools.cache
+def catalogue_of(model: type[BaseModel]) -> Catalogue:
+    """Return the catalogue of a model, made once: the schema of all settings takes longer than reading a file."""
+    return Catalogue(model)
 
 
 def listed(words: list[str], conjunction: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from llmshed.config.advice import advice
-from llmshed.config.catalogue import Catalogue
+from llmshed.config.catalogue import catalogue_of
 from llmshed.config.layers import Layers
 from llmshed.config.paths import Path, spelled
 from llmshed.config.settings import Config
@@ -69,7 +69,7 @@ def load_config(text: str, source: str, environ: Mapping[str, str], overrides: M
     except TomlSyntaxError as error:
         raw, lines = {}, {}
         problems.append(f"{source}:{error}")
-    layers = Layers(Catalogue(Config), raw, {path: f"{source}:{line}" for path, line in lines.items()})
+    layers = Layers(catalogue_of(Config), raw, {path: f"{source}:{line}" for path, line in lines.items()})
     layers.lay_environment(environ)
     layers.lay_flags(overrides)
     if problems:  # nothing can be said of settings that could not be read

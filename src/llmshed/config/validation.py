@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from llmshed.config.catalogue import Catalogue, listed
+from llmshed.config.catalogue import Catalogue, catalogue_of, listed
 from llmshed.config.paths import Path, overlap, spelled
 
 M = TypeVar("M", bound=BaseModel)
@@ -70,7 +70,7 @@ def validated(
     value, errors, remarks = _attempt(model, raw)
     if value is not None:
         return value, ()
-    catalogue = Catalogue(model)
+    catalogue = catalogue_of(model)
     mistakes = [_mistake(catalogue, error) for error in errors]
     aside = [path for error in errors for path in _involved(catalogue, error)]
     mended: Any = copy.deepcopy(raw)
