@@ -63,10 +63,8 @@ class Call:
         copies: sequences that each prompt runs as (`n`, `best_of`).
         asked_output_tokens: ceiling asked for; None when absent or null.
         truncate_tokens: TGI's `truncate`; None when absent.
-        images: number of images in the prompts.
-        prompts_without_images: the same prompts with nothing where an image stood, so that base64 is never counted as
-            text; `prompts` itself when there are no images. With an image bound these are counted, otherwise the
-            engine is asked.
+        images: most images that the engine can find in the prompts; each is counted by the pool's bound, or the whole
+            prompt by the engine, since base64 is no text.
         declared_intent: `metadata.llmshed_intent`, or `bulk` for `service_tier: flex`; None when not declared.
         session_hint: `prompt_cache_key`; None when absent.
     """
@@ -80,7 +78,6 @@ class Call:
     asked_output_tokens: int | None = None
     truncate_tokens: int | None = None
     images: int = 0
-    prompts_without_images: tuple[Prompt, ...] = ()
     declared_intent: str | None = None
     session_hint: str | None = None
 

@@ -167,12 +167,25 @@ def _told(value: object) -> str:
         case str():
             return "an empty string" if not value else "a string"
         case list():
-            return "an empty list" if not value else "a list that holds something else" if _mixed(value) else "a list"
+            return f"a list of {_contents(value)}" if value else "an empty list"
         case dict():
             return "an object"
         case _:
             return "null"
 
 
-def _mixed(value: list[Any]) -> bool:
-    return len({type(item) for item in value}) > 1
+def _contents(value: list[Any]) -> str:
+    """Name what a list holds; a number is a number, whole or not."""
+    kinds = {_PLURALS[type(item)] for item in value}
+    return kinds.pop() if len(kinds) == 1 else "several kinds"
+
+
+_PLURALS: Final[Mapping[type, str]] = {
+    bool: "booleans",
+    int: "numbers",
+    float: "numbers",
+    str: "strings",
+    list: "lists",
+    dict: "objects",
+    type(None): "nulls",
+}

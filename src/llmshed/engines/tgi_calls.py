@@ -10,7 +10,7 @@ from llmshed.engines.base import BodyError, Call, Route
 from llmshed.engines.fields import Kind, kept_fields, malformed, shown, take_fields
 from llmshed.engines.prompt_forms import read_prompts
 from llmshed.engines.tgi_fields import PARAMETER_FIELDS, ROUTE_FIELDS, STREAM_OPTIONS
-from llmshed.engines.tgi_images import count_images, without_images
+from llmshed.engines.tgi_images import count_images
 from llmshed.engines.tgi_messages import read_messages
 from llmshed.engines.tgi_versions import VersionFacts
 from llmshed.errors import PromptError
@@ -69,7 +69,7 @@ class TgiCallReader:
             copies=copies,
             asked_output_tokens=parameters.get("max_new_tokens"),
             truncate_tokens=parameters.get("truncate"),
-            **_images(prompts),
+            images=sum(map(count_images, prompts)),
         )
 
     def _chat(self, route: Route, taken: dict[str, Any]) -> Call:
@@ -128,7 +128,7 @@ class TgiCallReader:
             asked_output_tokens=asked_output_tokens,
             declared_intent=_declared_intent(taken),
             session_hint=taken.get("prompt_cache_key"),
-            **_images(prompts),
+            images=sum(map(count_images, prompts)),
         )
 
 
@@ -175,9 +175,3 @@ def _declared_intent(taken: Mapping[str, Any]) -> str | None:
             raise BodyError(Reason.MALFORMED, text, "metadata.llmshed_intent")
         return str(declared)
     return Intent.BULK.value if taken.get("service_tier") == "flex" else None
-
-
-def _images(prompts: tuple[Prompt, ...]) -> dict[str, Any]:
-    """Return the fields of a call that tell of its images."""
-    images = sum(map(count_images, prompts))
-    return {"images": images, "prompts_without_images": tuple(map(without_images, prompts)) if images else prompts}

@@ -13,6 +13,7 @@ from llmshed.engines.fields import (
     dropped,
     forwarded,
     kept_fields,
+    malformed,
     refused,
     shown,
     take_fields,
@@ -110,5 +111,35 @@ def test_a_hostile_name_is_shown_on_one_short_line_of_ascii(name: str) -> None:
     told = shown(name)
     assert told.isascii()
     assert told.isprintable()
-    assert len(told) < 64 * 6 + 2
+    assert len(told) <= 64 * 12 + 2  # a character outside the basic plane takes two escapes
     assert shown(name) in str(refusal({name: 1}))
+
+
+def test_a_name_is_shown_whole_up_to_64_characters() -> None:
+    assert shown("x" * 64) == f"`{'x' * 64}`"
+    assert shown("x" * 65) == f"`{'x' * 61}...`"
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (None, "null"),
+        (True, "true"),
+        (False, "false"),
+        (7, "7"),
+        (0.5, "0.5"),
+        ("", "an empty string"),
+        ("a", "a string"),
+        ([], "an empty list"),
+        ([1, 2.5], "a list of numbers"),
+        (["a"], "a list of strings"),
+        ([None, None], "a list of nulls"),
+        ([True], "a list of booleans"),
+        ([[], [1]], "a list of lists"),
+        ([{}], "a list of objects"),
+        ([1, "a"], "a list of several kinds"),
+        ({"a": 1}, "an object"),
+    ],
+)
+def test_a_wrong_value_is_told_by_its_kind(value: object, told: str) -> None:
+    assert str(malformed("field", "something", value)) == f"`field` must be something, not {told}"

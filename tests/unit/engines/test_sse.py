@@ -32,6 +32,7 @@ def events_by_the_standard(stream: bytes) -> list[bytes | None]:
     ("stream", "found"),
     [
         (b"data: a\n\n", [b"a"]),
+        (b"data: a\r\ndata: b\r\ndata: c\r\n\r\n", [b"a\nb\nc"]),
         (b"data:a\n\n", [b"a"]),
         (b"data:  a\n\n", [b" a"]),
         (b"data: a\r\n\r\n", [b"a"]),
@@ -51,6 +52,7 @@ def events_by_the_standard(stream: bytes) -> list[bytes | None]:
 def test_events_are_cut_as_the_standard_cuts_them(stream: bytes, found: list[bytes]) -> None:
     assert events(stream) == found
     assert events(*(stream[place : place + 1] for place in range(len(stream)))) == found
+    assert all(events(stream[:place], stream[place:]) == found for place in range(len(stream)))
 
 
 fragments = st.sampled_from(
@@ -78,6 +80,20 @@ def test_an_event_beyond_the_bound_is_seen_and_the_next_one_read() -> None:
     assert events(b"data: " + b"x" * 20_000 + b"\n\ndata: a\n\n") == [None, b"a"]
     assert events(b"data: xxxxxxxxx\n" * 200 + b"\ndata: a\n\n") == [None, b"a"]
     assert events(b":" + b"x" * 20_000 + b"\n\ndata: a\n\n") == [b"a"]
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_the_bound_is_the_longest_line_that_is_kept_and_lines_are_charged_for_what_they_cost(size: int) -> None:
+    def cut(stream: bytes) -> list[bytes | None]:
+        pieces = (stream[place : place + size] for place in range(0, len(stream), size))
+        return events(*pieces, max_event_bytes=200)
+
+    assert cut(b"data: " + b"x" * (200 - 64) + b"\n\n") == [b"x" * (200 - 64)]
+    assert cut(b"data: " + b"x" * (201 - 64) + b"\n\n") == [None]
+    assert cut(b"data:\n" * 3 + b"\n") == [b"\n\n"]
+    assert cut(b"data:\n" * 4 + b"\n") == [None]
+    assert cut((b"data: " + b"x" * (200 - 64) + b"\n\n") * 3) == [b"x" * (200 - 64)] * 3
+    assert cut(b"data:" + b" " * 195 + b"x\n\n" + b"data: y\n\n") == [None, b"y"]
 
 
 def test_an_endless_line_and_an_endless_event_are_held_in_bounded_memory() -> None:

@@ -146,6 +146,7 @@ def test_best_of_is_told_by_the_details_of_all_its_sequences_or_not_at_all() -> 
     assert told(Route.ROOT, header, [{"details": {**DETAILS, "best_of_sequences": others}}], copies=3) == 17
     assert told(Route.GENERATE, header, {"details": {**DETAILS, "best_of_sequences": others[:1]}}, copies=3) is None
     assert told(Route.GENERATE, header, {"details": DETAILS}, copies=3) is None
+    assert told(Route.GENERATE, header, {"details": DETAILS}, copies=2) is None
     assert told(Route.GENERATE, header, {"generated_text": "a"}, copies=3) is None
 
 

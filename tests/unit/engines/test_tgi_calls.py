@@ -46,7 +46,6 @@ def test_the_least_body_is_one_sequence_without_a_wish(route: Route) -> None:
     assert call.streamed is (route is Route.GENERATE_STREAM)
     assert (call.copies, call.asked_output_tokens, call.truncate_tokens, call.images) == (1, None, None, 0)
     assert (call.model, call.declared_intent, call.session_hint) == (None, None, None)
-    assert call.prompts_without_images == call.prompts
     assert len(call.prompts) == 1
 
 
@@ -247,7 +246,7 @@ def test_truncate_is_refused_unless_the_operator_allows_it(route: Route) -> None
     more = {"parameters": {"truncate": 100}}
     error = refusal(route, more)
     assert (error.reason, error.param) == (Reason.UNSUPPORTED_FIELD, "parameters.truncate")
-    assert "silently" in str(error)
+    assert "is not accepted here: it cuts the prompt silently" in str(error)
     assert read(route, more, allow_truncate=True).truncate_tokens == 100
     assert refusal(route, {"parameters": {"truncate": 0}}, allow_truncate=True).reason is Reason.MALFORMED
 
@@ -327,18 +326,13 @@ def test_an_unknown_field_is_refused_by_name_with_what_was_meant(
     assert hint in str(error)
 
 
-def test_images_are_counted_and_taken_out_of_what_is_counted_as_text() -> None:
-    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 10_000}}
-    call = read(Route.CHAT, {"messages": [{"role": "user", "content": [{"type": "text", "text": "see "}, image]}]})
-    assert call.images == 1
-    assert call.prompts_without_images == (ChatPrompt([{"role": "user", "content": "see "}]),)
-    assert "AAAA" in str(call.prompts)
-
-
-def test_image_marks_of_a_native_prompt_are_counted_too() -> None:
-    call = read(Route.GENERATE, {"inputs": "![](http://a/b.png)see ![](data:image/png;base64,AAAA)"})
-    assert call.images == 2
-    assert call.prompts_without_images == (TextPrompt("see "),)
+def test_images_are_told_and_the_prompt_is_left_whole() -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    messages = [{"role": "user", "content": [{"type": "text", "text": "see "}, image]}]
+    call = read(Route.CHAT, {"messages": messages})
+    assert (call.images, call.prompts) == (1, (ChatPrompt(messages),))
+    assert read(Route.GENERATE, {"inputs": "![](http://a/b.png)see ![](data:image/png;base64,AAAA)"}).images == 2
+    assert read(Route.COMPLETIONS, {"prompt": ["![](http://a)", "![](http://b)"]}).images == 2
 
 
 def test_a_version_without_prompt_lists_takes_one_prompt_only() -> None:

@@ -79,6 +79,10 @@ def test_the_usage_chunk_of_a_chat_settles_its_count() -> None:
     assert facts(chunk(), chunk("stop"), settled, DONE).output_tokens == 5
 
 
+def test_a_usage_of_nothing_is_believed() -> None:
+    assert facts(chunk(), event({"choices": [], "usage": usage(0)}), DONE).output_tokens == 0
+
+
 def test_a_chat_stream_without_done_is_not_complete() -> None:
     assert not facts(chunk(), chunk("stop")).complete
 
@@ -180,6 +184,11 @@ def test_indexes_of_any_number_are_counted_in_bounded_memory() -> None:
         reader.feed(text_chunk(index=index))
     assert reader.facts.output_tokens == 1000
     assert len(vars(reader)["_counts"]) <= 3
+
+
+def test_a_stray_index_is_not_settled_by_another_sequences_usage() -> None:
+    stream = (text_chunk(index=99), text_chunk(index=0), text_chunk("length", index=0, usage=usage(10)))
+    assert facts(*stream, route=Route.COMPLETIONS).output_tokens == 11
 
 
 pieces_of_streams = st.sampled_from(
