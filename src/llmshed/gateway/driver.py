@@ -191,7 +191,7 @@ class Driver:
         wait = self._waiting.get(key)
         if wait is None:
             # The core was told that this request is gone; charging it again is a fault of the core. Give it back.
-            _log.error("the core answered request %d, which nobody waits for", key)
+            _log.error("unexpected_answer", extra={"key": key})
             if isinstance(answer, Dispatch):
                 asyncio.get_running_loop().call_soon(self._handle, Cancelled(key, sent=False))
             return

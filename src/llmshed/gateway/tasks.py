@@ -50,4 +50,4 @@ class Tasks:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("task %s crashed", task.get_name(), exc_info=error)
+            _log.error("task_crashed", extra={"task": task.get_name()}, exc_info=error)

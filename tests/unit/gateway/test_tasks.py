@@ -32,7 +32,8 @@ async def test_a_crash_is_logged_under_the_tasks_name(caplog: pytest.LogCaptureF
         for _ in range(3):
             await asyncio.sleep(0)
     assert task.done()
-    assert "probe r1" in caplog.text
+    (record,) = caplog.records
+    assert (record.message, vars(record)["task"]) == ("task_crashed", "probe r1")
     assert "no such replica" in caplog.text
     assert len(tasks) == 0
 
