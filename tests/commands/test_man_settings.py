@@ -11,6 +11,7 @@ from llmshed.config.catalogue import Catalogue
 from llmshed.config.paths import Path as SettingPath
 from llmshed.config.paths import spelled
 from llmshed.config.settings import Config
+from llmshed.gateway.reload import FIXED
 
 CATALOGUE = Catalogue(Config)
 
@@ -81,3 +82,10 @@ def shown_entry(page: str, header: str, name: str) -> str:
     _, _, table = page.partition(f"\n   {header}\n")
     _, _, entry = table.partition(f"\n     {name}\n")
     return re.split(r"\n {0,5}\S", entry)[0]
+
+
+def test_the_page_names_what_a_reload_leaves_as_it_is(repository: Path) -> None:
+    page = (repository / "man" / "llmshed.toml.5").read_text("utf-8")
+    description = page.partition(".Sh DESCRIPTION")[2].partition(".Sh SETTINGS")[0]
+
+    assert set(re.findall(r"^\.Ic (\S+)", description, flags=re.MULTILINE)) == set(FIXED)
