@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 from llmshed.clock import Clock
 from llmshed.config.counting import CountingSettings
@@ -16,6 +18,8 @@ from llmshed.errors import LlmshedError
 from llmshed.gateway.prompt_bytes import prompt_bytes
 from llmshed.tokenizing.base import PromptCounter
 from llmshed.tokenizing.prompts import Prompt, PromptCount
+
+T = TypeVar("T")
 
 
 class BacklogError(LlmshedError):
@@ -44,12 +48,12 @@ class TooLarge:
 
 
 @dataclass(slots=True, eq=False)
-class _Job:
+class _Job(Generic[T]):
     """One prompt on its way through a queue."""
 
-    work: Callable[[], PromptCount]
+    work: Callable[[], T]
     size: int
-    done: asyncio.Future[PromptCount]
+    done: asyncio.Future[T]
 
 
 @dataclass(slots=True)
@@ -60,7 +64,7 @@ class _Queue:
     max_bytes: int
     held_bytes: int = 0
     running: int = 0
-    waiting: deque[_Job] = field(default_factory=deque)
+    waiting: deque[_Job[Any]] = field(default_factory=deque)
 
     def takes(self, size: int) -> bool:
         """Say whether `size` more bytes may be held; an empty queue takes any size, or some would never be taken."""
@@ -131,17 +135,31 @@ class CountingPool:
         """Take no more work; what runs ends by itself."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
+    async def run(self, work: Callable[[], T], size: int) -> T:
+        """Do other work on a prompt of `size` bytes, as listing its tokens, under the same bounds and order.
+
+        Raises:
+            BacklogError: as `count`; and whatever `work` raises.
+        """
+        (result,) = await self._off_loop([(work, size)])
+        return result
+
     async def _count_off_loop(
         self, counter: PromptCounter, prompts: tuple[Prompt, ...], sizes: list[int]
     ) -> tuple[PromptCount, ...]:
+        return await self._off_loop(
+            [(partial(counter.count, prompt), size) for prompt, size in zip(prompts, sizes, strict=True)]
+        )
+
+    async def _off_loop(self, works: list[tuple[Callable[[], T], int]]) -> tuple[T, ...]:
         for queue in (self._small, self._large):
-            size = sum(size for size in sizes if self._queue_of(size) is queue)
+            size = sum(size for _, size in works if self._queue_of(size) is queue)
             if size and not queue.takes(size):
                 raise BacklogError(queue.name, queue.held_bytes, queue.max_bytes, self._drain_seconds(queue))
-        jobs = [self._enqueue(counter, prompt, size) for prompt, size in zip(prompts, sizes, strict=True)]
+        jobs = [self._enqueue(work, size) for work, size in works]
         self._start_waiting()
         try:
-            return tuple(await asyncio.gather(*(job.done for job in jobs)))
+            return tuple([await job.done for job in jobs])
         finally:
             for job in jobs:
                 self._withdraw(job)
@@ -149,14 +167,14 @@ class CountingPool:
     def _queue_of(self, size: int) -> _Queue:
         return self._small if size <= self._small_bytes else self._large
 
-    def _enqueue(self, counter: PromptCounter, prompt: Prompt, size: int) -> _Job:
-        job = _Job(lambda: counter.count(prompt), size, asyncio.get_running_loop().create_future())
+    def _enqueue(self, work: Callable[[], T], size: int) -> "_Job[T]":
+        job = _Job(work, size, asyncio.get_running_loop().create_future())
         queue = self._queue_of(size)
         queue.held_bytes += size
         queue.waiting.append(job)
         return job
 
-    def _withdraw(self, job: _Job) -> None:
+    def _withdraw(self, job: _Job[Any]) -> None:
         """Let go of a job that nobody waits for any more; a thread that already counts it frees its bytes later."""
         queue = self._queue_of(job.size)
         if job in queue.waiting:
@@ -173,19 +191,19 @@ class CountingPool:
                     break
                 self._start(queue, queue.waiting.popleft())
 
-    def _start(self, queue: _Queue, job: _Job) -> None:
+    def _start(self, queue: _Queue, job: _Job[Any]) -> None:
         queue.running += 1
         loop = asyncio.get_running_loop()
         began = self._clock.now()
 
-        def ended(counted: Future[PromptCount]) -> None:
+        def ended(counted: Future[Any]) -> None:
             # In the counting thread; a loop that closed meanwhile has nobody left to tell.
             if not loop.is_closed():
                 loop.call_soon_threadsafe(self._end, queue, job, began, counted)
 
         self._pool.submit(job.work).add_done_callback(ended)
 
-    def _end(self, queue: _Queue, job: _Job, began: float, counted: Future[PromptCount]) -> None:
+    def _end(self, queue: _Queue, job: _Job[Any], began: float, counted: Future[Any]) -> None:
         queue.running -= 1
         queue.held_bytes -= job.size
         self._counted_bytes += job.size

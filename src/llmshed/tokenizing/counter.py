@@ -21,6 +21,15 @@ class Token(NamedTuple):
     piece: str
 
 
+class Span(NamedTuple):
+    """One token and the bytes of the prompt's UTF-8 that it stands for; both 0 for a token that the engine adds."""
+
+    token_id: int
+    text: str
+    start: int
+    stop: int
+
+
 class ImageRule(NamedTuple):
     """How images are counted: `bound_tokens` each, cut out of the text at TGI's marks if `marks` is set."""
 
@@ -137,6 +146,20 @@ class ExactCounter:
             for token_id, name, (begin, end) in zip(encoding.ids, encoding.tokens, encoding.offsets, strict=True)
         ]
 
+    def spans(self, text: TextPrompt) -> list[Span]:
+        """Return the tokens of a rendered text with their places; slower than counting, and images are left out.
+
+        Raises:
+            PromptError: the text is not Unicode.
+        """
+        _utf8(text.text)
+        (encoding,) = self._tokenizer.encode_batch([text.text], add_special_tokens=text.add_special_tokens)
+        places = _Bytes(text.text)
+        return [
+            Span(token_id, text.text[begin:end], places.before(begin), places.before(end))
+            for token_id, (begin, end) in zip(encoding.ids, encoding.offsets, strict=True)
+        ]
+
     def _count(self, text: TextPrompt) -> int:
         apart = self._apart(text.text)
         if apart.images == 0:
@@ -177,6 +200,26 @@ def _cut(tokenizer: Tokenizer) -> Cut:
         None if padding is None else padding["length"],
         None if padding is None else padding["pad_to_multiple_of"],
     )
+
+
+class _Bytes:
+    """Turns places in a text into places in its UTF-8, in one pass for places that rise."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._ascii = text.isascii()
+        self._characters = self._bytes = 0
+
+    def before(self, characters: int) -> int:
+        """Return how many bytes stand before a character."""
+        if self._ascii or characters == 0:
+            return characters
+        if characters < self._characters:
+            # A character that several tokens share is gone back over; it is at most a few long.
+            return self._bytes - len(self._text[characters : self._characters].encode())
+        self._bytes += len(self._text[self._characters : characters].encode())
+        self._characters = characters
+        return self._bytes
 
 
 def _utf8(text: str) -> bytes:
