@@ -10,11 +10,11 @@ from llmshed.admission.policy import AdmissionPolicy, LanePolicy, PoolPolicy, Re
 from llmshed.admission.report import verdict_report
 from llmshed.admission.request import Intent, Lane, PriorityClass, Request
 from llmshed.admission.settings import ANONYMOUS, EngineLimits, lane_policies, model_limits, profile_budget
-from llmshed.engines.base import BodyError, Route
+from llmshed.engines.base import Route
 from llmshed.engines.registry import engine
 from llmshed.engines.tgi_versions import AUTO
-from llmshed.errors import ExitCode, LlmshedError, ProfileError
-from llmshed.profile import Profile, parse_profile
+from llmshed.errors import ExitCode, LlmshedError
+from llmshed.profile import Profile
 
 MODEL = "offline"
 """Stands for the one model of the stated replica; a model named in a request body is not looked at."""
@@ -24,26 +24,6 @@ class InputError(LlmshedError):
     """A request body that no gateway would read."""
 
     exit_code = ExitCode.BAD_DATA
-
-
-def read_profile(path: Path) -> Profile:
-    """Read a profile file.
-
-    Raises:
-        ProfileError: the file cannot be read, or breaks the schema.
-    """
-    try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ProfileError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    return parse_profile(text, str(path))
-
-
-def shipped_profile() -> Profile:
-    """Return the profile of the simulated replica, which ships with llmshed."""
-    from importlib.resources import files
-
-    return parse_profile(files("llmshed.profiles").joinpath("simulated.toml").read_text("utf-8"), "simulated.toml")
 
 
 def lanes_of(config_path: Path) -> dict[Lane, LanePolicy]:
@@ -75,17 +55,14 @@ def counted_request(body: Mapping[str, Any], tokenizer: str, wishes: Mapping[str
     """Count the prompts of a request body as TGI would.
 
     Raises:
-        InputError: the body is not one that the route takes.
+        BodyError: the body is not one that the route takes.
         PromptError: the prompt cannot be counted.
         TokenizerError: the tokenizer cannot be loaded.
     """
     from llmshed.tokenizing.build import build_counter
     from llmshed.tokenizing.load import find
 
-    try:
-        call = engine("tgi").read_call(route_of(body), body)
-    except BodyError as error:
-        raise InputError(str(error)) from error
+    call = engine("tgi").read_call(route_of(body), body)
     counter = build_counter(find(tokenizer), "tgi")
     return stated_request(
         tuple(counter.count(prompt).tokens for prompt in call.prompts),

@@ -113,11 +113,13 @@ def _judged(
     condition: dict[str, int],
 ) -> dict[str, Any]:
     """Return the report before a replica in the stated condition."""
-    from ._offline import counted_request, judge, lanes_of, read_profile, shipped_profile, stated_request
+    from llmshed.gateway.profile_file import read_profile, simulated_profile
+
+    from ._offline import counted_request, judge, lanes_of, stated_request
 
     if profile_path is None:
         sys.stderr.write("llmshed: no --profile: the numbers of the simulated replica are used\n")
-    profile = shipped_profile() if profile_path is None else read_profile(profile_path)
+    profile = simulated_profile() if profile_path is None else read_profile(profile_path)
     sized = stated_request((input_tokens or 0,), wishes)
     request = sized if body is None else counted_request(body, tokenizer, wishes)
     return judge(request, profile, condition, None if config_path is None else lanes_of(config_path))

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from llmshed.admission.reasons import Reason
-from llmshed.errors import LlmshedError
+from llmshed.errors import ExitCode, LlmshedError
 from llmshed.tokenizing.prompts import Prompt
 
 
@@ -41,6 +41,8 @@ class Dialect(StrEnum):
 
 class BodyError(LlmshedError):
     """A body that is refused before it is counted; `param` is the path of the field, if one is to blame."""
+
+    exit_code = ExitCode.BAD_DATA
 
     def __init__(self, reason: Reason, message: str, param: str | None = None) -> None:
         """Keep the reason word beside the sentence."""

@@ -5,7 +5,6 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Self
 
@@ -13,8 +12,8 @@ from llmshed.config.addresses import SIMULATED
 from llmshed.config.counting import CountingSettings
 from llmshed.config.pools import PoolSettings
 from llmshed.config.settings import Config
-from llmshed.gateway.profile_file import read_profile
-from llmshed.profile import Profile, parse_profile
+from llmshed.gateway.profile_file import read_profile, simulated_profile
+from llmshed.profile import Profile
 from llmshed.tokenizing.base import PromptCounter
 from llmshed.tokenizing.build import build_counter
 from llmshed.tokenizing.load import EMBEDDED, find
@@ -23,7 +22,6 @@ _log = logging.getLogger(__name__)
 
 SIMULATED_MODEL = "llmshed/simulated"
 """Model id that a simulated replica tells; its tokenizer is the package's own."""
-_SIMULATED_PROFILE = "simulated.toml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +107,7 @@ def load_profile(pool: PoolSettings) -> Profile | None:
     if pool.profile is not None:
         return read_profile(Path(pool.profile))
     if all(replica.url == SIMULATED for replica in pool.replicas):
-        own = resources.files("llmshed.profiles") / _SIMULATED_PROFILE
-        return parse_profile(own.read_text(encoding="utf-8"), _SIMULATED_PROFILE) if own.is_file() else None
+        return simulated_profile()
     return None
 
 

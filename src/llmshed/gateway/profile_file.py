@@ -1,11 +1,13 @@
 """Where a profile is read from disk."""
 
+from importlib import resources
 from pathlib import Path
 
 from llmshed.errors import ProfileError
 from llmshed.profile import Profile, parse_profile
 
 _MOST_BYTES = 1_048_576
+_SIMULATED = "simulated.toml"
 
 
 def read_profile(path: Path) -> Profile:
@@ -26,3 +28,9 @@ def read_profile(path: Path) -> Profile:
     except UnicodeDecodeError:
         raise ProfileError(f"{path}: is not UTF-8 text") from None
     return parse_profile(text, str(path))
+
+
+def simulated_profile() -> Profile:
+    """Return the profile of the simulated replica, which ships with llmshed."""
+    own = resources.files("llmshed.profiles") / _SIMULATED
+    return parse_profile(own.read_text(encoding="utf-8"), _SIMULATED)
