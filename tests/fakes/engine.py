@@ -2,11 +2,14 @@
 
 import asyncio
 import contextlib
+import fcntl
 import os
 import socket
 import struct
+import sys
+import termios
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Self
 
 
@@ -27,7 +30,8 @@ class Conversation:
     asked: Asked
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
-    closed: bool = field(default=False)
+    closed: bool = False
+    superseded: bool = False
 
     async def raw(self, data: bytes) -> None:
         self.writer.write(data)
@@ -64,6 +68,15 @@ class Conversation:
         with contextlib.suppress(OSError), socket.socket(fileno=os.dup(self._fileno())) as same:
             same.shutdown(socket.SHUT_RDWR)
         self.writer.close()
+
+    def hang_up_if_idle(self) -> None:
+        """Close as a server closes an idle connection: only while no byte of a further request has come."""
+        gone = self.closed or self.superseded or self.writer.is_closing() or self.reader.at_eof()
+        if gone or self.reader._buffer:  # type: ignore[attr-defined]  # StreamReader's own
+            return
+        waiting = fcntl.ioctl(self._fileno(), termios.FIONREAD, bytes(4))
+        if not int.from_bytes(waiting, sys.byteorder):
+            self.hang_up()
 
     def reset(self) -> None:
         """Close with a reset, as a killed process with unread bytes does."""
@@ -124,9 +137,12 @@ class ScriptedEngine:
         assert task is not None
         self._tasks.add(task)
         self.connections += 1
+        conversation: Conversation | None = None
         try:
             while (asked := await _read_request(reader)) is not None:
                 self.asked.append(asked)
+                if conversation is not None:
+                    conversation.superseded = True
                 conversation = Conversation(asked, reader, writer)
                 self.conversations.append(conversation)
                 await self.script(conversation)

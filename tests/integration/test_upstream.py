@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import inspect
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -252,3 +253,24 @@ async def test_a_slow_answer_to_a_question_ends_in_a_named_error(upstream: Aioht
     async with ScriptedEngine(script) as engine:
         with pytest.raises(LostError, match=r"did not answer within 0\.05 s"):
             await ask(upstream, engine.url + "/health", None, 0.05)
+
+
+@pytest.mark.slow
+@with_upstream
+async def test_an_engine_that_closes_idle_connections_at_any_moment_fails_nobody(upstream: AiohttpUpstream) -> None:
+    draw = random.Random(20)  # noqa: S311 - a seed, so that a failure can be repeated
+    loop = asyncio.get_running_loop()
+
+    async def script(conversation: Conversation) -> None:
+        await ok(conversation)
+        loop.call_later(draw.random() * 0.01, conversation.hang_up_if_idle)
+
+    async def client() -> None:
+        for _ in range(250):
+            assert (await ask(upstream, engine.url, b"{}", 10.0))[0] == 200
+            await asyncio.sleep(draw.random() * 0.01)
+
+    async with ScriptedEngine(script) as engine:
+        await asyncio.gather(*(client() for _ in range(8)))
+        assert len(engine.asked) == 2_000
+        assert 50 < engine.connections < 2_000

@@ -16,9 +16,6 @@ from multidict import CIMultiDict
 from llmshed.config.server import UpstreamSettings
 from llmshed.gateway.upstream import LostError, NotSentError
 
-_STALE_TRIES = 3
-"""Most pooled connections that are tried for one request, each proved unread, before the replica is given up."""
-
 _HOP_BY_HOP = frozenset(
     {
         "connection",
@@ -103,8 +100,10 @@ _attempt: ContextVar[_Attempt] = ContextVar("_attempt")
 class _Connector(aiohttp.TCPConnector):
     """A connector of witnessed connections."""
 
-    def __init__(self, pool_idle_seconds: float) -> None:
-        super().__init__(limit=0, keepalive_timeout=pool_idle_seconds, socket_factory=_replica_socket)
+    def __init__(self, pool_idle_seconds: float | None) -> None:
+        """Keep idle connections for a time; None makes a new connection for each request."""
+        pooling = {"force_close": True} if pool_idle_seconds is None else {"keepalive_timeout": pool_idle_seconds}
+        super().__init__(limit=0, socket_factory=_replica_socket, **pooling)
         factory: Any = functools.partial(_WitnessedConnection, loop=self._loop)  # aiohttp types its own exact class
         self._factory = factory
 
@@ -173,7 +172,7 @@ class AiohttpAnswer:
 
 
 class AiohttpUpstream:
-    """An `UpstreamClient` on one aiohttp session.
+    """An `UpstreamClient` on aiohttp.
 
     The connector has no limit of its own, because the ledger is the limit: requests beyond it would wait unseen. There
     is no total time limit, since a stream may last for hours. Redirects, proxies of the environment, cookies and
@@ -182,18 +181,8 @@ class AiohttpUpstream:
 
     def __init__(self, settings: UpstreamSettings) -> None:
         """Open the session; needs a running event loop."""
-        self._session = aiohttp.ClientSession(
-            connector=_Connector(settings.pool_idle_seconds),
-            timeout=aiohttp.ClientTimeout(
-                total=None,
-                connect=settings.connect_timeout_seconds,
-                sock_connect=settings.connect_timeout_seconds,
-            ),
-            auto_decompress=False,
-            trust_env=False,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers=_REQUEST_HEADERS,
-        )
+        self._pooled = _session(settings, settings.pool_idle_seconds)
+        self._fresh = _session(settings, None)
 
     async def __aenter__(self) -> Self:
         return self
@@ -210,34 +199,52 @@ class AiohttpUpstream:
     ) -> AiohttpAnswer:
         """Send one request and wait for status and headers.
 
-        A pooled connection that proves to have been closed under the request is replaced.
+        A pooled connection that proves to have been closed under the request is replaced once, by a new connection: the
+        rest of the pool may be as stale.
 
         Raises:
             NotSentError: the replica read no byte.
             LostError: it may have, or its answer is not strict HTTP.
         """
-        for _ in range(_STALE_TRIES):
-            attempt = _Attempt(on_connected)
-            try:
-                with _witnessed(attempt):
-                    return await self._exchange(url, body, headers)
-            except NotSentError:
-                if attempt.connection is None or not attempt.connection.reused:
-                    raise
-        raise NotSentError(f"{url} closed {_STALE_TRIES} connections in a row before it read a request")
+        attempt = _Attempt(on_connected)
+        try:
+            with _witnessed(attempt):
+                return await _exchange(self._pooled, url, body, headers)
+        except NotSentError:
+            if attempt.connection is None or not attempt.connection.reused:
+                raise
+        with _witnessed(_Attempt(on_connected)):
+            return await _exchange(self._fresh, url, body, headers)
 
     async def close(self) -> None:
         """Close every connection."""
-        await self._session.close()
+        await self._pooled.close()
+        await self._fresh.close()
 
-    async def _exchange(self, url: str, body: bytes | None, headers: Mapping[str, str]) -> AiohttpAnswer:
-        response = await self._session.request(
-            "GET" if body is None else "POST", url, data=body, headers=headers, allow_redirects=False
-        )
-        if (fault := _framing_fault(response)) is not None:
-            response.close()
-            raise LostError(f"the replica's answer {fault}")
-        return AiohttpAnswer(response)
+
+def _session(settings: UpstreamSettings, pool_idle_seconds: float | None) -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(
+        connector=_Connector(pool_idle_seconds),
+        timeout=aiohttp.ClientTimeout(
+            total=None, connect=settings.connect_timeout_seconds, sock_connect=settings.connect_timeout_seconds
+        ),
+        auto_decompress=False,
+        trust_env=False,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        headers=_REQUEST_HEADERS,
+    )
+
+
+async def _exchange(
+    session: aiohttp.ClientSession, url: str, body: bytes | None, headers: Mapping[str, str]
+) -> AiohttpAnswer:
+    response = await session.request(
+        "GET" if body is None else "POST", url, data=body, headers=headers, allow_redirects=False
+    )
+    if (fault := _framing_fault(response)) is not None:
+        response.close()
+        raise LostError(f"the replica's answer {fault}")
+    return AiohttpAnswer(response)
 
 
 @contextlib.contextmanager

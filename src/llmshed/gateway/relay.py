@@ -86,7 +86,8 @@ class Relay:
 
     async def _exchange(self, job: RelayJob, ticket: Ticket, outcome: RelayOutcome) -> web.StreamResponse:
         """Try one replica and end the ticket, unless the replica read no byte."""
-        stream = StreamRelay(job, ticket, outcome, self._clock, self._write_stall_seconds)
+        streamed = job.call.streamed
+        stream = StreamRelay(job, ticket, outcome, self._clock, self._write_stall_seconds) if streamed else None
         try:
             response = await self._unless_broken_off(job, ticket, stream, outcome)
         except ExchangeError as error:
@@ -96,7 +97,7 @@ class Relay:
         except ClientGoneError:
             ticket.cancelled(sent=True)
             _note_ending(outcome, Ending.CANCELLED, EndedBy.CLIENT)
-            return stream.response or web.Response()
+            return web.Response() if stream is None or stream.response is None else stream.response
         except asyncio.CancelledError:
             ticket.cancelled(sent=outcome.sent_at is not None)
             raise
@@ -108,16 +109,16 @@ class Relay:
         return await _with_end(response)
 
     async def _unless_broken_off(
-        self, job: RelayJob, ticket: Ticket, stream: StreamRelay, outcome: RelayOutcome
+        self, job: RelayJob, ticket: Ticket, stream: StreamRelay | None, outcome: RelayOutcome
     ) -> web.StreamResponse:
         send = self._sender(job, ticket, outcome)
         try:
             async with asyncio.timeout(None) as running:
                 self._running.add(running)
                 try:
-                    if job.call.streamed:
-                        return await stream.run(send)
-                    return await relay_whole(send, job, ticket.verdict, outcome)
+                    if stream is None:
+                        return await relay_whole(send, job, ticket.verdict, outcome)
+                    return await stream.run(send)
                 finally:
                     self._running.discard(running)
         except TimeoutError:
@@ -164,10 +165,10 @@ class Relay:
             self._listener.answered(ticket.replica)
 
     async def _tell_failure(
-        self, problem: Problem, job: RelayJob, stream: StreamRelay, outcome: RelayOutcome
+        self, problem: Problem, job: RelayJob, stream: StreamRelay | None, outcome: RelayOutcome
     ) -> web.StreamResponse:
         """Tell the client: by a whole answer, or by one event once the 200 is sent, with no terminator after it."""
-        if stream.response is None:
+        if stream is None or stream.response is None:
             return self._problem_response(problem, job, outcome)
         if not stream.failure_was_relayed:
             event = self._contract.error_event(problem, job.call.route.dialect, job.request_id)
