@@ -134,6 +134,11 @@ def malformed(param: str, accepted: str, value: object) -> BodyError:
     return BodyError(Reason.MALFORMED, f"{shown(param)} must be {accepted}, not {_told(value)}", param)
 
 
+def missing(param: str, accepted: str) -> BodyError:
+    """Make the error of a field that is needed and absent or null."""
+    return BodyError(Reason.MALFORMED, f"{shown(param)} is missing; send {accepted}", param)
+
+
 def shown(name: str) -> str:
     """Return a client's word safe to print: one line of ASCII in quotes, cut to a bounded length."""
     cut = name if len(name) <= _SHOWN_CHARACTERS else name[: _SHOWN_CHARACTERS - 3] + "..."

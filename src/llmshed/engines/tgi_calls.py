@@ -7,7 +7,7 @@ from typing import Any, Final
 from llmshed.admission.reasons import Reason
 from llmshed.admission.request import Intent
 from llmshed.engines.base import BodyError, Call, Route
-from llmshed.engines.fields import Kind, kept_fields, malformed, shown, take_fields
+from llmshed.engines.fields import Kind, kept_fields, malformed, missing, shown, take_fields
 from llmshed.engines.prompt_forms import read_prompts
 from llmshed.engines.tgi_fields import PARAMETER_FIELDS, ROUTE_FIELDS, STREAM_OPTIONS
 from llmshed.engines.tgi_images import count_images
@@ -135,7 +135,7 @@ class TgiCallReader:
 def _needed(taken: Mapping[str, Any], name: str, kind: Kind) -> Any:
     """Return a field without which the route means nothing."""
     if name not in taken:
-        raise malformed(name, kind.value.text, None)
+        raise missing(name, kind.value.text)
     return taken[name]
 
 

@@ -347,3 +347,17 @@ def test_a_version_that_needs_a_model_is_given_the_name_that_means_none(route: R
     assert read(route, version="2.0.2").model is None
     assert read(route, {"model": "a"}, version="2.0.2").body["model"] == "a"
     assert "model" not in read(route, version="2.2.0").body
+
+
+@pytest.mark.parametrize(
+    ("route", "told"),
+    [
+        (Route.GENERATE, "`inputs` is missing; send a string"),
+        (Route.CHAT, "`messages` is missing; send a list of objects"),
+        (Route.COMPLETIONS, "`prompt` is missing; send a string or a list of strings"),
+    ],
+)
+def test_a_body_without_its_prompt_is_told_what_is_missing(route: Route, told: str) -> None:
+    with pytest.raises(BodyError) as caught:
+        TgiEngine().read_call(route, {})
+    assert str(caught.value) == told

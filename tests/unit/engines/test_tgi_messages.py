@@ -114,3 +114,19 @@ def test_an_image_comes_by_http_or_with_the_request(url: str) -> None:
     error = refusal({"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]})
     assert error.param == "messages[1].content[0].image_url.url"
     assert "http://, https:// or data:" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ({}, "`messages[1].role` is missing; send a string"),
+        (
+            {"role": "user"},
+            "`messages[1].content` is missing; send a string or a list of parts, unless the message holds tool_calls",
+        ),
+        ({"role": "user", "content": [{"type": "text"}]}, "`messages[1].content[0].text` is missing; send a string"),
+        ({"role": "user", "content": 7}, "`messages[1].content` must be a string or a list of parts, not 7"),
+    ],
+)
+def test_what_is_missing_is_told_as_missing(message: dict[str, Any], told: str) -> None:
+    assert str(refusal(message)) == told
