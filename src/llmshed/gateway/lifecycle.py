@@ -123,7 +123,7 @@ class Lifecycle:
         async def run() -> None:
             await self._reload()
 
-        _ = self._tasks.spawn(run(), "reload")
+        self._tasks.spawn(run(), "reload")
 
     async def _or_at_once(self, step: Awaitable[object]) -> None:
         """Wait for a step of the drain, or for the second stop."""

@@ -1,0 +1,39 @@
+"""Keyed hashes of what must be compared but never told: sessions, and the key for prompt prefixes."""
+
+import secrets
+from hashlib import blake2b
+from pathlib import Path
+
+from llmshed.errors import ConfigError
+
+_KEY_BYTES = 32
+
+
+class Hasher:
+    """Hashes under one secret, so that nobody without it can test a guess against a log line."""
+
+    def __init__(self, key: bytes) -> None:
+        """Derive the working key from a secret of any length."""
+        self.key = blake2b(key, digest_size=_KEY_BYTES, person=b"llmshed-hash").digest()
+
+    def session(self, tenant: str, session: str) -> str:
+        """Return the name of a tenant's session: equal sessions of two tenants have different ones."""
+        told = f"{len(tenant)}:{tenant}{session}".encode("utf-8", "surrogateescape")
+        return blake2b(told, key=self.key, digest_size=12, person=b"llmshed-sessio").hexdigest()
+
+
+def read_hasher(path: Path | None) -> Hasher:
+    """Key the hashes by a file's bytes, or, without one, by a secret that ends with the process.
+
+    Raises:
+        ConfigError: the file cannot be read or is empty.
+    """
+    if path is None:
+        return Hasher(secrets.token_bytes(_KEY_BYTES))
+    try:
+        key = path.read_bytes().strip()
+    except OSError as error:
+        raise ConfigError((f"log.hash_key_file: {path}: cannot be read: {error.strerror}",)) from None
+    if not key:
+        raise ConfigError((f"log.hash_key_file: {path}: is empty, so that anybody could compute the hashes",))
+    return Hasher(key)
