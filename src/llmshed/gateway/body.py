@@ -25,7 +25,7 @@ def parse_body(raw: bytes, max_depth: int = MAX_DEPTH, max_nodes: int = MAX_NODE
     Args:
         raw: the body as it was received.
         max_depth: most objects and lists inside one another; the body itself is the first.
-        max_nodes: most values in the body, itself included.
+        max_nodes: most values that the text writes, the body itself included.
 
     Raises:
         BodyError: `malformed` for what is not one JSON object within the bounds, `duplicate_key` for a key that an
@@ -36,7 +36,7 @@ def parse_body(raw: bytes, max_depth: int = MAX_DEPTH, max_nodes: int = MAX_NODE
     if raw.startswith(_BOM):
         raise BodyError(Reason.MALFORMED, "the body begins with a byte order mark; send UTF-8 without one")
     if _values_written(raw, max_nodes) > max_nodes:
-        raise _too_many(max_nodes)
+        raise BodyError(Reason.MALFORMED, f"the body holds more than the {max_nodes:,} values accepted")
     try:
         body = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
@@ -44,30 +44,33 @@ def parse_body(raw: bytes, max_depth: int = MAX_DEPTH, max_nodes: int = MAX_NODE
         raise BodyError(Reason.MALFORMED, f"the body is not JSON: {error}") from error
     if not isinstance(body, dict):
         raise BodyError(Reason.MALFORMED, f"the body is {_kind(body)}; send one JSON object")
-    if _strings_held(body, max_depth, max_nodes) != _strings_written(raw):
+    if _strings_held(body, max_depth) != _strings_written(raw):
         _refuse_duplicate(raw)
     return body
 
 
 def _values_written(raw: bytes, enough: int) -> int:
-    """Return a lower bound of the values in a text, so that a great many are refused before they are built.
+    """Count the values of a text that is JSON, before a great many are built; 0 when there are at most `enough`.
 
-    Each comma outside a string stands before a value, each bracket begins one. Only a text with more than `enough` of
-    them, those in strings included, is looked at more closely.
+    A value follows each comma and each bracket that does not close at once, and one is the text itself. Only a text
+    with more of them than `enough`, those inside strings included, is looked at more closely, and not even that one
+    when it has so many strings that they cannot all be the key or the text of `enough` values.
     """
-    if _least_values(raw) <= enough:
+    if _separators(raw) < enough:
         return 0
+    if (least := _strings_written(raw) // 2) > enough:
+        return least
     outside = raw.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')[::2]
-    return _least_values(b"".join(outside))
+    structure = b'"'.join(outside).translate(None, b" \t\r\n")
+    return 1 + _separators(structure) - structure.count(b"[]") - structure.count(b"{}")
 
 
-def _least_values(text: bytes) -> int:
-    return max(text.count(b",") + 1, text.count(b"[") + text.count(b"{"))
+def _separators(text: bytes) -> int:
+    return text.count(b",") + text.count(b"[") + text.count(b"{")
 
 
-def _strings_held(body: dict[str, Any], max_depth: int, max_nodes: int) -> int:
-    """Return the number of keys and string values, and hold the body to its bounds."""
-    nodes = 1
+def _strings_held(body: dict[str, Any], max_depth: int) -> int:
+    """Return the number of keys and string values, and hold the body to its depth."""
     strings = 0
     level: list[dict[str, Any] | list[Any]] = [body]
     depth = 1
@@ -76,9 +79,6 @@ def _strings_held(body: dict[str, Any], max_depth: int, max_nodes: int) -> int:
             raise BodyError(Reason.MALFORMED, f"the body is nested deeper than the {max_depth} levels accepted")
         below: list[dict[str, Any] | list[Any]] = []
         for container in level:
-            nodes += len(container)
-            if nodes > max_nodes:
-                raise _too_many(max_nodes)
             values: Any = container
             if type(container) is dict:
                 strings += len(container)
@@ -106,10 +106,6 @@ def _strings_written(raw: bytes) -> int:
     return quotes // 2
 
 
-def _too_many(max_nodes: int) -> BodyError:
-    return BodyError(Reason.MALFORMED, f"the body holds more than the {max_nodes:,} values accepted")
-
-
 class _DuplicateKeyError(Exception):
     """Carries the key out of the second parse."""
 
@@ -133,6 +129,8 @@ def _refuse_duplicate(raw: bytes) -> NoReturn:
 
 def _distinct(pairs: list[tuple[str, Any]]) -> None:
     """Refuse an object that names a key twice; keep nothing of the others."""
+    if len(dict(pairs)) == len(pairs):
+        return
     keys: set[str] = set()
     for key, _ in pairs:
         if key in keys:

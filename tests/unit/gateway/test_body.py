@@ -162,12 +162,24 @@ def test_nesting_is_accepted_up_to_its_bound_and_not_beyond() -> None:
     assert "not JSON" in str(refusal(wrapped(b"[" * 50_000)))
 
 
-@pytest.mark.parametrize("item", [b"1", b'"text, with commas, [and] {brackets}"', b"[]"])
+@pytest.mark.parametrize("item", [b"1", b'"text, with commas, [and] {brackets}"', b"[]", b"{ }", b"[\n]", b'"\\""'])
 def test_values_are_accepted_up_to_their_bound_and_not_beyond(item: bytes) -> None:
     inside = MAX_NODES - 2  # beside the body and the list themselves
     assert len(parse_body(wrapped(b"[" + b",".join([item] * inside) + b"]"))["value"]) == inside
     error = refusal(wrapped(b"[" + b",".join([item] * (inside + 1)) + b"]"))
     assert f"{MAX_NODES:,} values" in str(error)
+
+
+@pytest.mark.parametrize("item", [b"[1]", b'[""]', b'{"a":1}', b'{"a" : "b"}'])
+def test_a_value_and_what_holds_it_are_two(item: bytes) -> None:
+    inside = (MAX_NODES - 2) // 2
+    assert len(parse_body(wrapped(b"[" + b",".join([item] * inside) + b"]"))["value"]) == inside
+    assert "values" in str(refusal(wrapped(b"[" + b",".join([item] * (inside + 1)) + b"]")))
+
+
+def test_values_behind_a_duplicate_key_count_too() -> None:
+    hidden = b"[" + b",".join([b"1"] * MAX_NODES) + b"]"
+    assert "values" in str(refusal(b'{"a":' + hidden + b',"a":1}'))
 
 
 def test_text_full_of_commas_and_brackets_is_one_value() -> None:
