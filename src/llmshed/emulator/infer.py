@@ -1,0 +1,171 @@
+"""From a validated body to tokens: permit, checks, count, queue, and the script that is read out."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+from llmshed.emulator.checks import check_parameters
+from llmshed.emulator.engine import Generation
+from llmshed.emulator.failures import TgiError, invalid, overloaded
+from llmshed.emulator.forms import Parameters
+from llmshed.emulator.replica import Live, Replica
+from llmshed.emulator.vocabulary import Piece, Vocabulary
+from llmshed.emulator.writing import Script, Writer
+from llmshed.errors import PromptError
+from llmshed.simulation.parameters import CHUNK_TOKENS
+from llmshed.simulation.results import Ended
+from llmshed.simulation.sequences import Sequence
+
+INLINE_CHARACTERS = 8_192
+"""Texts up to this are counted on the loop, in about a millisecond; longer ones in a thread."""
+VALIDATION_WORKERS = 2
+"""TGI's default number of tokenizer threads."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One sequence to generate.
+
+    Args:
+        inputs: the text that is tokenized.
+        parameters: native parameters; other routes fill them in.
+        add_special_tokens: false for rendered chats.
+        copy: which of several equal sequences (`best_of`) this is.
+        spelled: text that the output must be, for tools and grammars; None for free text.
+    """
+
+    inputs: str
+    parameters: Parameters
+    add_special_tokens: bool = True
+    copy: int = 0
+    spelled: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OutputToken:
+    """One token as it is told; `ended` is set on the last."""
+
+    index: int
+    piece: Piece
+    logprob: float
+    top: tuple[tuple[Piece, float], ...]
+    ended: Ended | None
+
+
+class Run:
+    """One sequence in progress."""
+
+    def __init__(self, ask: Ask, generation: Generation, script: Script, words: Vocabulary, began_at: float) -> None:
+        """Join what the engine produces with what it says."""
+        self.ask = ask
+        self.key = generation.key
+        self.input_tokens = generation.plan.input_tokens
+        self.began_at = began_at
+        self._generation = generation
+        self._script = script
+        self._words = words
+
+    @property
+    def seed(self) -> int | None:
+        """Return the seed that TGI tells: none for greedy decoding, a made-up one when the request gave none."""
+        parameters = self.ask.parameters
+        if not parameters.samples:
+            return None
+        return parameters.seed if parameters.seed is not None else 10_000_019 * (self.key + 1)
+
+    async def next(self) -> OutputToken:
+        """Wait for the next token.
+
+        Raises:
+            TgiError: the batch failed.
+        """
+        progress = await self._generation.next()
+        index, wanted = progress.index, self.ask.parameters.top_n_tokens or 0
+        piece, logprob = self._script.piece(index), self._script.logprob(index)
+        others = [self._words.words[(index + place) % len(self._words.words)] for place in range(1, wanted)]
+        ranked = [(piece, logprob), *((other, logprob - place) for place, other in enumerate(others, 1))]
+        return OutputToken(index, piece, logprob, tuple(ranked[:wanted]), progress.ended)
+
+    def text(self, tokens: int) -> str:
+        """Return the text of the first tokens."""
+        return self._script.text(tokens)
+
+
+class Infer:
+    """Starts sequences."""
+
+    def __init__(self, replica: Replica, vocabulary: Vocabulary) -> None:
+        """Take the engine and its words."""
+        self.vocabulary = vocabulary
+        self._replica = replica
+        settings = replica.settings
+        self._writer = Writer(vocabulary, settings.seed, settings.output_mean_tokens)
+        self._threads = ThreadPoolExecutor(VALIDATION_WORKERS, thread_name_prefix="tokenize")
+
+    async def start(self, ask: Ask, live: Live, *, refused: bool = False) -> Run:
+        """Take a permit, validate, count and queue; `refused` is the fault of a replica without permits.
+
+        Raises:
+            TgiError: no permit, or a rule or limit is broken; nothing is held then.
+        """
+        try:
+            if refused:
+                raise overloaded()
+            return await self._start(ask, live)
+        except TgiError as error:
+            if error.metric is not None:
+                self._replica.metrics.count("tgi_request_failure", ("err", error.metric))
+            raise
+
+    async def count(self, text: str, *, add_special_tokens: bool) -> int:
+        """Return the tokens of a text; long ones are counted in a thread.
+
+        Raises:
+            TgiError: the text cannot be tokenized.
+        """
+
+        def counted() -> int:
+            return self.vocabulary.count(text, add_special_tokens=add_special_tokens)
+
+        try:
+            return await self.off_loop(counted, len(text))
+        except PromptError as error:
+            raise invalid(f"tokenizer error {error}") from None
+
+    async def off_loop(self, work: Callable[[], T], characters: int) -> T:
+        """Do work on a text of this size: at once if it is short, else in a thread."""
+        if characters <= INLINE_CHARACTERS:
+            return work()
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    def close(self) -> None:
+        """Let the threads end; work that has not begun is dropped."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _start(self, ask: Ask, live: Live) -> Run:
+        began_at = self._replica.clock.now()
+        engine, limits = self._replica.engine, self._replica.settings.parameters
+        key = engine.take_permit()
+        live.keys.append(key)
+        try:
+            check_parameters(ask.inputs, ask.parameters, limits)
+            input_tokens = await self.count(ask.inputs, add_special_tokens=ask.add_special_tokens)
+            script = self._script(ask, limits.max_total_tokens + CHUNK_TOKENS)
+            asked, truncate = ask.parameters.max_new_tokens, ask.parameters.truncate
+            generation = engine.submit(Sequence(key, input_tokens, asked, truncate, script.natural_end))
+        except TgiError:
+            engine.leave(key)
+            raise
+        return Run(ask, generation, script, self.vocabulary, began_at)
+
+    def _script(self, ask: Ask, most_tokens: int) -> Script:
+        script = self._writer.script(ask.inputs, ask.parameters.seed, ask.copy)
+        if ask.spelled is not None:
+            script.spell(ask.spelled)
+        if ask.parameters.stop:
+            script.stop_at(ask.parameters.stop, most_tokens)
+        return script

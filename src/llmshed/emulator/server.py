@@ -1,0 +1,208 @@
+"""One emulated replica on a socket: routes, key, errors, start, drain and stop."""
+
+import asyncio
+import hmac
+import logging
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+
+from aiohttp import web
+
+from llmshed.clock import Clock, SystemClock
+from llmshed.emulator.answering import PAYLOAD_LIMIT_BYTES
+from llmshed.emulator.chat import ChatRoutes
+from llmshed.emulator.completions import CompletionRoutes
+from llmshed.emulator.control import ControlRoutes
+from llmshed.emulator.failures import TgiError, error_answer, json_answer
+from llmshed.emulator.infer import Infer
+from llmshed.emulator.native import NativeRoutes
+from llmshed.emulator.replica import Replica
+from llmshed.emulator.settings import EmulatorSettings
+from llmshed.emulator.vocabulary import Vocabulary
+from llmshed.emulator.wire import info
+from llmshed.errors import EngineError
+from llmshed.tokenizing.load import find
+
+_log = logging.getLogger(__name__)
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+_OPEN_POSTS = ("/chat_tokenize", "/_simulate/")
+_NEVER_SECONDS = 86_400.0
+"""Longest life of an idle connection: TGI's server closes none by itself."""
+
+
+class Emulator:
+    """One replica; `start` and `stop` it on the event loop that it is to run on."""
+
+    def __init__(self, settings: EmulatorSettings | None = None, clock: Clock | None = None) -> None:
+        """Prepare a replica that does not listen yet."""
+        self.settings = EmulatorSettings() if settings is None else settings
+        self._clock = SystemClock() if clock is None else clock
+        self._runner: web.AppRunner | None = None
+        self._site: web.TCPSite | None = None
+        self._infer: Infer | None = None
+        self._reopening: asyncio.Task[None] | None = None
+        self._address = ("127.0.0.1", 0)
+        self.replica = Replica(self.settings, self._clock)
+
+    async def start(self, host: str = "127.0.0.1", port: int = 0) -> str:
+        """Load the tokenizer, listen, and return the URL; port 0 takes a free one.
+
+        Raises:
+            TokenizerError: the tokenizer cannot be loaded.
+            EngineError: the address cannot be listened on.
+        """
+        loop = asyncio.get_running_loop()
+        vocabulary = await loop.run_in_executor(None, lambda: Vocabulary(find(self.settings.tokenizer)))
+        self._infer = Infer(self.replica, vocabulary)
+        self._runner = web.AppRunner(
+            self._application(self._infer),
+            access_log=None,
+            auto_decompress=False,
+            handler_cancellation=True,
+            keepalive_timeout=_NEVER_SECONDS,
+            shutdown_timeout=0.1,
+        )
+        await self._runner.setup()
+        try:
+            await self._listen(host, port)
+        except OSError as error:
+            await self.stop()
+            raise EngineError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
+        bound_port: int = self._runner.addresses[0][1]
+        self._address = (host, bound_port)
+        return f"http://{f'[{host}]' if ':' in host else host}:{bound_port}"
+
+    async def stop(self) -> None:
+        """Stop as TGI does on SIGTERM: accept nothing more, finish what runs, then close.
+
+        What has not ended after `drain_seconds` is cut. Calling it twice does nothing more.
+        """
+        if self._reopening is not None:
+            self._reopening.cancel()
+            self._reopening = None
+        await self._close_listener()
+        if self._runner is not None and self._runner.server is not None:
+            self._runner.server.pre_shutdown()
+            await self._drain()
+        self.replica.engine.close()
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+        if self._infer is not None:
+            self._infer.close()
+            self._infer = None
+
+    async def _drain(self) -> None:
+        try:
+            async with asyncio.timeout(self.settings.drain_seconds):
+                await self.replica.until_idle()
+        except TimeoutError:
+            _log.warning("%d requests were cut after %g s", len(self.replica.live), self.settings.drain_seconds)
+
+    async def _listen(self, host: str, port: int) -> None:
+        assert self._runner is not None, "the application is set up before it listens"  # noqa: S101 - for the reader
+        self._site = web.TCPSite(self._runner, host, port)
+        await self._site.start()
+
+    async def _close_listener(self) -> None:
+        if self._site is not None:
+            await self._site.stop()
+            self._site = None
+
+    async def _refuse(self, seconds: float) -> None:
+        await self._close_listener()
+        if self._reopening is not None:
+            self._reopening.cancel()
+        loop = asyncio.get_running_loop()
+        self._reopening = loop.create_task(self._reopen(seconds), name="emulator-reopen")
+
+    async def _reopen(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        await self._listen(*self._address)
+
+    def _application(self, infer: Infer) -> web.Application:
+        native, chat = NativeRoutes(self.replica, infer), ChatRoutes(self.replica, infer)
+        completions, control = CompletionRoutes(self.replica, infer), ControlRoutes(self.replica, self._refuse)
+        application = web.Application(middlewares=[self._as_axum], client_max_size=PAYLOAD_LIMIT_BYTES)
+        application.on_response_prepare.append(_as_hyper)
+        routes = [
+            web.post("/", native.root),
+            web.post("/generate", native.generate),
+            web.post("/generate_stream", native.generate_stream),
+            web.post("/tokenize", native.tokenize),
+            web.post("/v1/chat/completions", chat.completions),
+            web.post("/v1/completions", completions.completions),
+            web.get("/_simulate/faults", control.faults),
+            web.post("/_simulate/faults", control.order),
+            web.get("/_simulate/state", control.state),
+            web.get("/info", self._info),
+            web.get("/metrics", self._metrics),
+            *(web.get(path, _health) for path in ("/", "/health", "/ping")),
+        ]
+        if self.replica.wire.tells_models:
+            routes += [web.get("/v1/models", self._models), web.post("/chat_tokenize", chat.tokenize)]
+        application.add_routes(routes)
+        return application
+
+    async def _info(self, request: web.Request) -> web.StreamResponse:
+        del request
+        return json_answer(info(self.settings.parameters, self.settings.model_id))
+
+    async def _models(self, request: web.Request) -> web.StreamResponse:
+        del request
+        model = self.settings.model_id
+        return json_answer(
+            {"object": "list", "data": [{"id": model, "object": "model", "created": 0, "owned_by": model}]}
+        )
+
+    async def _metrics(self, request: web.Request) -> web.StreamResponse:
+        del request
+        return web.Response(text=self.replica.metrics.render())
+
+    @web.middleware
+    async def _as_axum(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Check the key, and turn every failure into what TGI answers."""
+        try:
+            if not self._may_pass(request):
+                return web.Response(status=HTTPStatus.UNAUTHORIZED)
+            response = await handler(request)
+        except TgiError as error:
+            response = error_answer(error)
+        except web.HTTPException as error:
+            if error.status not in {HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED}:
+                raise
+            allow = error.headers.get("Allow")
+            response = web.Response(status=error.status, headers={"allow": allow} if allow else None)
+        except ConnectionError as error:
+            # A write found the caller gone before the loop told: the same as being cancelled for it.
+            raise asyncio.CancelledError from error
+        self._close_when_idle(request)
+        return response
+
+    def _may_pass(self, request: web.Request) -> bool:
+        key = self.settings.api_key
+        if key is None or request.method != "POST" or request.path.startswith(_OPEN_POSTS):
+            return True
+        # TGI compares without regard to case.
+        given = request.headers.get("authorization", "").lower()
+        return hmac.compare_digest(given.encode(), f"bearer {key}".lower().encode())
+
+    def _close_when_idle(self, request: web.Request) -> None:
+        """Arm the fault that closes a kept-alive connection some time after an answer, once nothing runs on it."""
+        seconds = self.replica.faults.plan.idle_close_seconds
+        if seconds is not None:
+            asyncio.get_running_loop().call_later(seconds, request.protocol.close)
+
+
+async def _health(request: web.Request) -> web.StreamResponse:
+    del request
+    return web.Response()
+
+
+async def _as_hyper(request: web.Request, response: web.StreamResponse) -> None:
+    """Let the head look like TGI's: any origin, and no name of a server."""
+    del request
+    response.headers["access-control-allow-origin"] = "*"
+    response.headers["vary"] = "origin, access-control-request-method, access-control-request-headers"
+    response.headers.popall("Server", None)
