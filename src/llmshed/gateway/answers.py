@@ -10,4 +10,5 @@ from aiohttp import web
 def json_answer(value: Any, headers: Mapping[str, str] | None = None, status: int = 200) -> web.Response:
     """Return a JSON answer that no cache keeps."""
     own = {"content-type": "application/json", "cache-control": "no-store"}
-    return web.Response(status=status, body=orjson.dumps(value), headers={**own, **(headers or {})})
+    body = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS)  # keys may be words of an enumeration
+    return web.Response(status=status, body=body, headers={**own, **(headers or {})})

@@ -3,7 +3,6 @@
 import asyncio
 from dataclasses import dataclass
 from http import HTTPStatus
-from weakref import WeakSet
 
 from llmshed.admission.events import Draining
 from llmshed.admission.policy import AdmissionPolicy
@@ -64,7 +63,6 @@ class Gateway:
         self.admin_url = ""
         self._data: Listener | None = None
         self._snapshot = snapshot
-        self._snapshots = WeakSet([snapshot])
         self._visits: set[Visit] = set()
         self._empty = asyncio.Event()
         self._empty.set()
@@ -88,7 +86,6 @@ class Gateway:
     def use(self, snapshot: Snapshot) -> None:
         """Put other settings in force for requests that come from now on; those in the house keep theirs."""
         self._snapshot = snapshot
-        self._snapshots.add(snapshot)
 
     def enter(self, visit: Visit) -> None:
         """Let a request in; `leave` is owed for it."""
@@ -123,8 +120,8 @@ class Gateway:
 
     def break_off(self) -> None:
         """End every request that is still in the house with an error that says so."""
-        for snapshot in self._snapshots:
-            snapshot.relay.break_off()
+        for relay in {visit.snapshot.relay for visit in self._visits}:
+            relay.break_off()
         for visit in self._visits:
             visit.break_off()
 

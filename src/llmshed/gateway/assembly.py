@@ -33,12 +33,12 @@ class Reports:
     Args:
         observer: metrics and decision log.
         decision_log: the decisions that are remembered.
-        log_level: is told the level of the log whenever a configuration is taken.
+        on_config: is told of each configuration that is taken.
     """
 
     observer: Observer
     decision_log: DecisionLog
-    log_level: Callable[[str], None]
+    on_config: Callable[[Config], None]
 
 
 def read_inputs(config: Config) -> Inputs:
@@ -90,7 +90,7 @@ class Assembly:
         snapshot = self._snapshot(inputs)
         self.gateway.use(snapshot)
         self._reports.decision_log.use_history(config.server.decision_history)
-        self._reports.log_level(config.log.level)
+        self._reports.on_config(config)
         self._reports.observer.config_loaded(snapshot.version, objectives_of(config.lanes), self._clock.wall())
         return snapshot.version
 

@@ -12,7 +12,7 @@ from llmshed.gateway.relay import Relay
 from llmshed.gateway.timeouts import LaneTimeouts
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
     """What a request comes under.
 

@@ -119,7 +119,7 @@ class Visit:
             retry_count=_retry_count(self.request.headers.get("x-stainless-retry-count", "")),
         )
         return replace(
-            line if verdict is None else line.with_verdict(verdict),
+            line.with_verdict(verdict) if verdict is not None else replace(line, decision=_unjudged(ending)),
             reason=self._reason(verdict),
             model=None if asked is None else asked.model,
             streamed=None if call is None else call.streamed,
@@ -164,6 +164,11 @@ class Visit:
             else None,
             total_seconds=ended_at - self.arrived_at,
         )
+
+
+def _unjudged(ending: Ending) -> Outcome:
+    """Return the decision on a request that never came before the core: what was served was let in."""
+    return Outcome.ADMIT if ending is Ending.FINISHED else Outcome.REFUSE
 
 
 def _retry_count(text: str) -> int | None:
