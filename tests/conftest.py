@@ -1,5 +1,6 @@
 """What all tests share: the command line as users call it, the reference data, and how hypothesis searches."""
 
+import gzip
 import io
 import os
 import sys
@@ -76,6 +77,27 @@ def data_dir() -> Path:
     if not (place / "README.md").is_file():
         pytest.skip(f"no reference data in {place}: set TEST_DATA to its directory")
     return place
+
+
+@pytest.fixture(scope="session")
+def tokenizer_directory(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Finds the directory of a reference tokenizer; a packed tokenizer.json is unpacked once."""
+    unpacked = tmp_path_factory.mktemp("tokenizers")
+
+    def find(name: str) -> Path:
+        packed = data_dir / "tokenizers" / name
+        if (packed / "tokenizer.json").is_file():
+            return packed
+        target = unpacked / name
+        if not target.is_dir():
+            target.mkdir()
+            for file in packed.iterdir():
+                content = file.read_bytes()
+                whole = gzip.decompress(content) if file.suffix == ".gz" else content
+                (target / file.name.removesuffix(".gz")).write_bytes(whole)
+        return target
+
+    return find
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from typing import Any, Never
 
 from minijinja import Environment, TemplateError
 
-from llmshed.errors import PromptError, TokenizerError
+from llmshed.errors import TokenizerError
 from llmshed.tokenizing import serde_json
 from llmshed.tokenizing.prompts import ChatPrompt
 from llmshed.tokenizing.refusal import TemplateRefusal, failed, refused
@@ -102,8 +102,6 @@ class TgiRenderer:
                 return text
         except TemplateRefusal as error:
             raise refused(error) from None
-        except UnicodeEncodeError:
-            raise PromptError("the messages hold half of a surrogate pair, which is no Unicode text") from None
         except TemplateError as error:
             raise failed(error.kind, error.line) from None
         except Exception as error:  # noqa: BLE001 - any Python error inside the template is a refusal of its messages

@@ -8,6 +8,8 @@ from typing import Any
 
 import orjson
 
+from llmshed.errors import PromptError
+
 # Decimal exponents between which serde_json (crate ryu 1.0, pretty format) writes no exponent.
 _LEAST_POINT, _MOST_POINT = -5, 16
 
@@ -16,7 +18,7 @@ def dumps(value: Any) -> str:
     """Return compact JSON, key order kept, of a value that came from JSON; integers reach 64 bits.
 
     Raises:
-        TypeError: the value holds something that JSON has no form for.
+        PromptError: the value holds something that JSON has no form for, as half of a surrogate pair.
     """
     match value:
         case dict():
@@ -26,7 +28,10 @@ def dumps(value: Any) -> str:
         case float():
             return _float(value)
         case _:
-            return orjson.dumps(value).decode()
+            try:
+                return orjson.dumps(value).decode()
+            except orjson.JSONEncodeError as error:
+                raise PromptError(f"tools and tool calls: JSON has no form for a value of them: {error}") from None
 
 
 def _float(value: float) -> str:

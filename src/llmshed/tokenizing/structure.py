@@ -6,16 +6,18 @@ Byte-level BPE: after normalising, every byte is one symbol, and tokens are stri
 at most b tokens and, with longest token L, at least b / L, as long as nothing on the way drops or adds bytes.
 Metaspace BPE with byte fallback: every character is a symbol of the vocabulary or falls back to its bytes; a space
 becomes the one symbol U+2581. So again at most b tokens, and tokens no longer than their own UTF-8 text.
-NFC and NFD change the number of bytes, but by no more than a factor of 3 in either direction (Unicode FAQ on
-normalization for growth), and what becomes ASCII was ASCII but for three characters. A test computes this over all of
-Unicode.
+NFC and NFD change the number of bytes. A text grows by no more than a factor of 3 (U+1D160, see the Unicode FAQ on
+normalization) and shrinks by no more than 3.5 (U+1FBE U+0308 U+0301 becomes U+0390), and what becomes ASCII was ASCII
+but for three characters. A test computes this over all of Unicode.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-_NORMALISE_FACTOR = 3
+_GROWTH = 3
+_SHRINKING = 3.5
 # Bytes that one ASCII byte, by its symbol, may have been before NFC or NFD: U+212A becomes K, U+1FEF a grave accent and
 # U+037E a semicolon; no other character becomes ASCII. U+0100 to U+0121 stand for the control characters and the space.
 _ASCII_BEFORE = {**{chr(code): 1 for code in (*range(0x21, 0x7F), *range(0x100, 0x122))}, "K": 3, "`": 3, ";": 2}
@@ -79,13 +81,14 @@ def _byte_level(
         return UNPROVED
     if any(step["type"] not in {"NFC", "NFD"} for step in normalizers):
         return UNPROVED
-    factor = _NORMALISE_FACTOR ** len(normalizers)
     # A space may be put before each piece; every piece has a byte at least, so this doubles at most.
     growth = 2 if pre_tokenizers[-1].get("add_prefix_space") else 1
-    longest = _longest(_longest_before(model["vocab"], len(normalizers)), added, factor)
+    # The text of a normalised token is itself normalised before it is looked for, and so is what it matches.
+    stretch = math.ceil((_GROWTH * _SHRINKING) ** len(normalizers))
+    longest = _longest(_longest_before(model["vocab"], len(normalizers)), added, stretch)
     # A byte whose symbol the vocabulary lacks is dropped or fused with others, so many bytes may share one token.
     keeps_all = all(symbol in model["vocab"] for symbol in byte_symbols()) and not any(map(_drops, pre_tokenizers[:-1]))
-    return Structure(longest if keeps_all else None, factor * growth)
+    return Structure(longest if keeps_all else None, _GROWTH ** len(normalizers) * growth)
 
 
 def _metaspace(
@@ -119,23 +122,20 @@ def _longest_before(vocabulary: Mapping[str, int], normalizers: int) -> int:
     """Return the most bytes that one token stood for before `normalizers` steps of NFC or NFD."""
     if normalizers == 0:
         return max(map(len, vocabulary), default=1)
-    longest = 1
+    longest = 1.0
     for token in sorted(vocabulary, key=len, reverse=True):
-        if len(token) * _NORMALISE_FACTOR**normalizers <= longest:
+        if len(token) * _SHRINKING**normalizers <= longest:
             break
-        before = sum(_ASCII_BEFORE.get(symbol, _NORMALISE_FACTOR) ** normalizers for symbol in token)
-        longest = max(longest, before)
-    return longest
+        longest = max(longest, sum(_ASCII_BEFORE.get(symbol, _SHRINKING) ** normalizers for symbol in token))
+    return math.ceil(longest)
 
 
-def _longest(longest: int, added: Sequence[Mapping[str, Any]], factor: int) -> int | None:
-    """Return the most bytes of text that a token of the vocabulary or an added one stands for."""
+def _longest(longest: int, added: Sequence[Mapping[str, Any]], stretch: int) -> int | None:
+    """Return the most bytes of text that a token stands for, an added one too; `stretch` is for normalised ones."""
     for token in added:
         if token.get("lstrip") or token.get("rstrip"):
             return None  # it takes in all the white space beside it, however long
-        # The text of a normalised token is itself normalised before it is looked for, and so is what it matches.
-        stretch = factor * factor if token.get("normalized") else 1
-        longest = max(longest, len(token["content"].encode()) * stretch)
+        longest = max(longest, len(token["content"].encode()) * (stretch if token.get("normalized") else 1))
     return longest
 
 

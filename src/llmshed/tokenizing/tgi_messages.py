@@ -71,8 +71,9 @@ def flatten(messages: Sequence[Mapping[str, Any]], last_text: str = "") -> list[
             raise PromptError(f"{where}.role: a string is needed")
         if not isinstance(message.get("name"), str | None):
             raise PromptError(f"{where}.name: a string is needed")
-        is_last = place == len(messages) - 1
-        flat.append({"role": message["role"], "content": _content(message, where, last_text if is_last else "")})
+        content = _content(message, where, last_text if place == len(messages) - 1 else "")
+        # Checked here, since the binding of the template engine would put U+FFFD in its place without a word.
+        flat.append({"role": _unicode(message["role"], where), "content": _unicode(content, where)})
     return flat
 
 
@@ -115,9 +116,17 @@ def _tool_call(call: Any, where: str) -> dict[str, Any]:
 def _tool(tool: Any, where: str) -> dict[str, Any]:
     match tool:
         case {"type": str(kind), "function": dict(function)}:
-            return {"type": kind, "function": _function(function, f"{where}.function")}
+            return {"type": _unicode(kind, where), "function": _function(function, f"{where}.function")}
         case _:
             raise PromptError(f"{where}: type as a string and a function object are needed")
+
+
+def _unicode(text: str, where: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise PromptError(f"{where}: the text holds half of a surrogate pair, so it is not Unicode") from None
+    return text
 
 
 def _function(function: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -130,4 +139,8 @@ def _function(function: Mapping[str, Any], where: str) -> dict[str, Any]:
     given = [key for key in ("arguments", "parameters") if key in function]
     if len(given) != 1:
         raise PromptError(f"{where}: exactly one of parameters and arguments is needed")
-    return {"description": description, "name": name, "arguments": serde_json.dumps(function[given[0]])}
+    return {
+        "description": None if description is None else _unicode(description, where),
+        "name": _unicode(name, where),
+        "arguments": serde_json.dumps(function[given[0]]),
+    }
