@@ -1,5 +1,238 @@
-"""`llmshed simulate`."""
+"""`llmshed simulate`: a TGI replica without a GPU."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ._options import JsonOption
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+    from llmshed.emulator import EmulatorSettings
+    from llmshed.emulator.faults import FaultPlan
+    from llmshed.simulation.parameters import ReplicaParameters
+
+SCHEMA = "llmshed.simulate/1"
+CEILING = "ceiling"
+DEFAULT_KV_TOKENS = 49_152
+DEFAULT_PREFILL_TOKENS = 4_096
+MOST_TOKENS = 100_000_000
 
 
-def simulate() -> None:
-    """Replaced by the verb's own change."""
+def simulate(
+    host: Annotated[str, typer.Option(metavar="HOST", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="Port; 0 takes a free one.")] = 3000,
+    tgi_version: Annotated[
+        str, typer.Option(metavar="VERSION", help="Version of TGI to follow, 1.4.0 to 3.x.")
+    ] = "3.3.5",
+    model_id: Annotated[str, typer.Option(metavar="ID", help="Model id to tell.")] = "llmshed/simulated",
+    tokenizer: Annotated[
+        str, typer.Option(metavar="DIR|ID", help="Tokenizer directory, hub id, or embedded.")
+    ] = "embedded",
+    max_concurrent_requests: Annotated[
+        int, typer.Option(min=1, max=1_000_000, metavar="N", help="Permits: sequences queued and running together.")
+    ] = 128,
+    max_input_tokens: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=MOST_TOKENS, metavar="N", show_default=False, help="Longest prompt; default: total - 1."
+        ),
+    ] = None,
+    max_total_tokens: Annotated[
+        int, typer.Option(min=2, max=MOST_TOKENS, metavar="N", help="Longest prompt and output of a sequence.")
+    ] = 8_192,
+    max_batch_prefill_tokens: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=MOST_TOKENS,
+            metavar="N",
+            show_default=False,
+            help="Most tokens of one step; default: 4096, before 3.0 at least the longest prompt.",
+        ),
+    ] = None,
+    kv_tokens: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            max=MOST_TOKENS,
+            metavar="N",
+            show_default=False,
+            help="Tokens of the KV cache; default: 49152, or the longest sequence if that is more.",
+        ),
+    ] = None,
+    max_client_batch_size: Annotated[
+        int, typer.Option(min=1, max=1_000_000, metavar="N", help="Most prompts of one completions request.")
+    ] = 4,
+    max_best_of: Annotated[int, typer.Option(min=1, max=1_000_000, metavar="N", help="Largest best_of.")] = 2,
+    step_seconds: Annotated[
+        float, typer.Option(min=0.000_01, max=3600, metavar="SECONDS", help="Fixed time of a step.")
+    ] = 0.025,
+    prefill_tokens_per_second: Annotated[
+        float, typer.Option(min=0.1, max=1e9, metavar="N", help="Prompt tokens worked through in a second of steps.")
+    ] = 8_000,
+    decode_sequence_seconds: Annotated[
+        float, typer.Option(min=0, max=10, metavar="SECONDS", help="Time that each decoding sequence adds to a step.")
+    ] = 0.000_1,
+    output_mean: Annotated[
+        str, typer.Option(metavar="N|ceiling", help="Mean natural output length, or ceiling: none ends by itself.")
+    ] = "128",
+    seed: Annotated[int, typer.Option(metavar="N", help="Changes the made-up texts and their lengths.")] = 0,
+    fault: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE", show_default=False, help="Fault that is on from the start; may be repeated."
+        ),
+    ] = None,
+    api_key_file: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", show_default=False, help="File with the key that POST routes ask for."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a simulated TGI replica until SIGINT or SIGTERM.
+
+    It answers as TGI does, counts with real tokenizers and makes up its text. Faults can be changed while it runs by
+    POST /_simulate/faults; GET /_simulate/state tells what it holds.
+
+    Example: llmshed simulate --port 3000 --kv-tokens 32768
+    """
+    from dataclasses import replace
+
+    from llmshed.emulator import EmulatorSettings
+    from llmshed.simulation.parameters import StepTimes
+
+    try:
+        times = StepTimes(step_seconds, 1 / prefill_tokens_per_second, decode_sequence_seconds)
+        parameters = _parameters(
+            tgi_version,
+            max_input_tokens,
+            max_total_tokens,
+            max_batch_prefill_tokens,
+            kv_tokens,
+            max_concurrent_requests,
+        )
+        settings = EmulatorSettings(
+            parameters=replace(
+                parameters,
+                max_client_batch_size=max_client_batch_size,
+                max_best_of=max_best_of,
+                step_times=times,
+            ),
+            model_id=model_id,
+            tokenizer=tokenizer,
+            seed=seed,
+            output_mean_tokens=_mean(output_mean),
+            api_key=_key(api_key_file),
+            faults=_faults(fault or []),
+        )
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    _run(settings, host, port, as_json=as_json)
+
+
+def _parameters(
+    version: str,
+    max_input: int | None,
+    max_total: int,
+    max_prefill: int | None,
+    kv: int | None,
+    permits: int,
+) -> "ReplicaParameters":
+    """Fill in what TGI's launcher works out from the rest."""
+    from llmshed.simulation.parameters import ReplicaParameters
+    from llmshed.simulation.versions import version_rules
+
+    longest = max_total - 1 if max_input is None else max_input
+    least = DEFAULT_PREFILL_TOKENS if version_rules(version).chunked_prefill else max(DEFAULT_PREFILL_TOKENS, longest)
+    return ReplicaParameters(
+        version=version,
+        max_concurrent_requests=permits,
+        max_input_tokens=longest,
+        max_total_tokens=max_total,
+        max_batch_prefill_tokens=least if max_prefill is None else max_prefill,
+        kv_tokens=max(DEFAULT_KV_TOKENS, max_total) if kv is None else kv,
+    )
+
+
+def _mean(text: str) -> float | None:
+    if text == CEILING:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"--output-mean {text!r}: a number from 1 to 1000000 or {CEILING} is needed") from None
+
+
+def _key(file: str | None) -> str | None:
+    if file is None:
+        return None
+    from ._input import read_text
+
+    key = read_text(file).strip()
+    if not key:
+        raise ValueError(f"--api-key-file {file}: the file is empty; a key on one line is needed")
+    return key
+
+
+def _faults(texts: list[str]) -> "FaultPlan":
+    from llmshed.emulator.faults import build_plan, parse_fault
+
+    return build_plan(dict(parse_fault(text) for text in texts))
+
+
+def _run(settings: "EmulatorSettings", host: str, port: int, *, as_json: bool) -> None:
+    import asyncio
+    import logging
+    import sys
+
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="llmshed: %(message)s")
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_serve(settings, host, port, as_json=as_json))
+
+
+def _loop_factory() -> "Callable[[], asyncio.AbstractEventLoop] | None":
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+async def _serve(settings: "EmulatorSettings", host: str, port: int, *, as_json: bool) -> None:
+    import asyncio
+    import signal
+
+    from llmshed.emulator import Emulator
+
+    emulator = Emulator(settings)
+    stop = asyncio.Event()
+
+    def on_signal() -> None:
+        if stop.is_set():
+            emulator.hurry()
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, on_signal)
+    url = await emulator.start(host, port)
+    _tell(settings, url, as_json=as_json)
+    await stop.wait()
+    await emulator.stop()
+
+
+def _tell(settings: "EmulatorSettings", url: str, *, as_json: bool) -> None:
+    import sys
+
+    from ._output import print_json
+
+    parameters = settings.parameters
+    if as_json:
+        told = {"url": url, "version": parameters.version, "model_id": settings.model_id}
+        print_json(SCHEMA, {**told, "kv_tokens": parameters.kv_tokens, "max_total_tokens": parameters.max_total_tokens})
+    else:
+        typer.echo(f"simulated TGI {parameters.version} at {url}")
+    # Whoever started this waits for the line, which a pipe would hold back.
+    sys.stdout.flush()

@@ -29,7 +29,7 @@ class ControlRoutes:
     async def faults(self, request: web.Request) -> web.StreamResponse:
         """Answer `GET /_simulate/faults`: the plan in force."""
         _loopback_only(request)
-        return json_answer(asdict(self._replica.faults.plan))
+        return json_answer(self._replica.faults.plan.model_dump())
 
     async def order(self, request: web.Request) -> web.StreamResponse:
         """Answer `POST /_simulate/faults`: take an order and tell the plan in force."""
@@ -41,7 +41,7 @@ class ControlRoutes:
         except ValueError as error:
             return json_answer({"error": str(error)}, 400)
         await self._obey(order)
-        return json_answer(asdict(self._replica.faults.plan))
+        return json_answer(self._replica.faults.plan.model_dump())
 
     async def _obey(self, order: FaultOrder) -> None:
         if order.plan is not None:

@@ -1,15 +1,13 @@
 """Faults on demand: which are on, and for how many requests still."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
-from pydantic.dataclasses import dataclass as checked_dataclass
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 
-@checked_dataclass(frozen=True, slots=True, config=ConfigDict(strict=True, extra="forbid"))
-class FaultPlan:
+class FaultPlan(BaseModel):
     """Faults that meet requests; absent ones are off.
 
     Args:
@@ -23,6 +21,8 @@ class FaultPlan:
         times: number of generating requests that still meet the faults above; None for all, until they are cleared.
             `idle_close_seconds` is not counted.
     """
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     die_after_events: int | None = Field(default=None, ge=0, le=10**9)
     stall_after_events: int | None = Field(default=None, ge=0, le=10**9)
@@ -50,8 +50,7 @@ class FaultOrder:
     refuse_seconds: float | None = None
 
 
-_PLAN = TypeAdapter(FaultPlan)
-_PLAN_FIELDS = tuple(field.name for field in fields(FaultPlan))
+_PLAN_FIELDS = tuple(FaultPlan.model_fields)
 _ACTIONS = ("stall_seconds", "fail_batch", "refuse_seconds")
 ACCEPTED = ", ".join((*_PLAN_FIELDS, *_ACTIONS))
 """Names that an order may hold, for messages."""
@@ -117,13 +116,13 @@ class Faults:
             return plan
         if plan.times == 0:
             return FaultPlan(idle_close_seconds=plan.idle_close_seconds)
-        self.plan = replace(plan, times=plan.times - 1)
+        self.plan = plan.model_copy(update={"times": plan.times - 1})
         return plan
 
 
 def _plan(values: dict[str, Any]) -> FaultPlan:
     try:
-        return _PLAN.validate_python(values)
+        return FaultPlan.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])

@@ -43,6 +43,7 @@ class Emulator:
         self._infer: Infer | None = None
         self._reopening: asyncio.Task[None] | None = None
         self._address = ("127.0.0.1", 0)
+        self._hurried = asyncio.Event()
         self.replica = Replica(self.settings, self._clock)
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> str:
@@ -93,12 +94,20 @@ class Emulator:
             self._infer.close()
             self._infer = None
 
+    def hurry(self) -> None:
+        """Let a stop in progress wait no longer for answers: they are cut."""
+        self._hurried.set()
+
     async def _drain(self) -> None:
-        try:
-            async with asyncio.timeout(self.settings.drain_seconds):
-                await self.replica.until_idle()
-        except TimeoutError:
-            _log.warning("%d requests were cut after %g s", len(self.replica.live), self.settings.drain_seconds)
+        waits = {
+            asyncio.ensure_future(self.replica.until_idle()),
+            asyncio.ensure_future(self._hurried.wait()),
+        }
+        _, pending = await asyncio.wait(waits, timeout=self.settings.drain_seconds, return_when=asyncio.FIRST_COMPLETED)
+        for wait in pending:
+            wait.cancel()
+        if self.replica.live:
+            _log.warning("%d answers were cut", len(self.replica.live))
 
     async def _listen(self, host: str, port: int) -> None:
         assert self._runner is not None, "the application is set up before it listens"  # noqa: S101 - for the reader
