@@ -1,0 +1,128 @@
+"""Keys, tenants and the admin token: default deny, and nobody gets more than his key allows."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from fakes.house import house
+from llmshed.gateway.routes import ADMIN_ROUTES, DATA_ROUTES
+
+NATIVE = {"inputs": "Hello", "parameters": {"max_new_tokens": 2}}
+METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND")
+OPEN = {("GET", "/health"), ("HEAD", "/health"), ("OPTIONS", "/health")}
+
+
+@pytest.fixture
+def two_tenants(tmp_path: Path) -> str:
+    return tenant(tmp_path, "acme", 'priority_class = "normal"\nmax_concurrent_requests = 1') + tenant(
+        tmp_path, "batch", 'intents = ["bulk"]\ndefault_intent = "bulk"\npriority_class = "low"'
+    )
+
+
+def tenant(directory: Path, name: str, more: str = "") -> str:
+    """Write a key file for `name`, whose key is `NAME-key`, and return its table."""
+    path = digest_file(directory / name, f"{name}-key")
+    return f'[[tenants]]\nname = "{name}"\nkeys_file = "{path}"\n{more}\n'
+
+
+def digest_file(path: Path, key: str) -> Path:
+    path.write_text(f"sha256:{hashlib.sha256(key.encode()).hexdigest()}\n")
+    path.chmod(0o600)
+    return path
+
+
+def bearer(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"}
+
+
+async def test_without_a_key_every_route_and_method_is_closed_but_those_that_are_listed(two_tenants: str) -> None:
+    async with house(two_tenants) as gate:
+        paths = [*DATA_ROUTES, *(path for _, path in ADMIN_ROUTES), "/", "/nothing", "/health/", "/v1/", "/docs"]
+        for path in dict.fromkeys(paths):
+            for method in METHODS:
+                got = await gate.ask(method, path)
+                if path == "/health":
+                    assert got.status == (200 if method in {"GET", "HEAD"} else 204 if method == "OPTIONS" else 405)
+                    continue
+                assert (method, path, got.status) == (method, path, 401)
+                assert got.headers["x-llmshed-reason"] == "unauthenticated"
+                assert got.headers["WWW-Authenticate"].startswith("Bearer")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        bearer("wrong"),
+        bearer("acme-key "[:-1] + "x"),
+        {"Authorization": "Basic YWNtZS1rZXk="},
+        {"Authorization": "acme-key"},
+        {"X-API-Key": "wrong"},
+        {"Cookie": "key=acme-key"},
+        {"Authorization": "Bearer acme-key, Bearer batch-key"},
+    ],
+)
+async def test_a_wrong_key_is_no_key(two_tenants: str, headers: dict[str, str]) -> None:
+    async with house(two_tenants) as gate:
+        got = await gate.post("/v1/chat/completions", {}, headers)
+        assert (got.status, got.json()["error"]["code"]) == (401, "unauthenticated")
+        line = await gate.decision()
+        assert (line["tenant"], line["termination"]) == (None, "GA")
+
+
+async def test_a_key_may_come_in_either_header_and_its_tenant_is_written_down(two_tenants: str) -> None:
+    async with house(two_tenants) as gate:
+        for headers in (bearer("acme-key"), {"x-api-key": "acme-key"}):
+            assert (await gate.post("/generate", NATIVE, headers)).status == 200
+        assert {line["tenant"] for line in gate.decisions} == {"acme"}
+        assert "acme-key" not in str(gate.decisions)
+
+
+async def test_a_key_is_never_forwarded(two_tenants: str) -> None:
+    async with house(two_tenants) as gate:
+        gate.replicas[0].settings  # noqa: B018 - the emulator answers 401 to any key but its own, and asks for none
+        assert (await gate.post("/generate", NATIVE, bearer("acme-key"))).status == 200
+
+
+async def test_a_client_gets_the_class_and_intent_of_its_key_or_less(two_tenants: str) -> None:
+    async with house(two_tenants) as gate:
+        spoofs = {"Priority": "u=0", "X-Priority": "high", "x-gateway-inference-objective": "high"}
+        for asked, got in (("high", "normal"), ("normal", "normal"), ("low", "low")):
+            await gate.post("/generate", NATIVE, bearer("acme-key") | spoofs | {"x-llmshed-class": asked})
+            assert gate.decisions[-1]["priority_class"] == got
+        bulk = await gate.post("/generate", NATIVE, bearer("acme-key") | {"x-llmshed-intent": "bulk"})
+        assert bulk.headers["x-llmshed-lane"] == "bulk"
+        more = await gate.post("/generate", NATIVE, bearer("batch-key") | {"x-llmshed-intent": "interactive"})
+        assert (more.status, more.reason) == (403, "forbidden")
+        assert (await gate.post("/generate", NATIVE, bearer("batch-key"))).headers["x-llmshed-lane"] == "bulk"
+
+
+async def test_a_tenants_quota_is_its_own(two_tenants: str) -> None:
+    async with house(two_tenants) as gate:
+        long = {"inputs": "Hello", "parameters": {"max_new_tokens": 400}}
+        async with gate.session.post(f"{gate.data}/generate_stream", json=long, headers=bearer("acme-key")) as stream:
+            await stream.content.readany()
+            refused = await gate.post("/generate", NATIVE, bearer("acme-key"))
+            assert (refused.status, refused.reason) == (429, "tenant_quota")
+            assert int(refused.headers["Retry-After"]) >= 1
+            assert (await gate.post("/generate", NATIVE, bearer("batch-key"))).status == 200
+            assert (await gate.ask("GET", "/health")).status == 200
+
+
+async def test_the_admin_listener_asks_for_its_token_on_every_route(tmp_path: Path) -> None:
+    token = digest_file(tmp_path / "token", "operator")
+    async with house(f'[server]\nadmin_token_file = "{token}"\n') as gate:
+        for method, path in (*ADMIN_ROUTES, ("GET", "/none")):
+            for headers in ({}, bearer("wrong"), bearer("acme-key")):
+                got = await gate.ask(method, path, admin=True, headers=headers)
+                assert (got.status, got.reason) == (401, "unauthenticated")
+        assert (await gate.ask("GET", "/livez", admin=True, headers=bearer("operator"))).status == 200
+        assert (await gate.ask("GET", "/none", admin=True, headers=bearer("operator"))).status == 404
+
+
+async def test_classify_asks_for_a_tenant_when_there_are_several(two_tenants: str) -> None:
+    async with house(two_tenants) as gate:
+        unnamed = await gate.ask("POST", "/admin/classify", admin=True, json={"input_tokens": 5})
+        assert (unnamed.status, unnamed.json()["param"]) == (400, "tenant")
+        named = await gate.ask("POST", "/admin/classify", admin=True, json={"input_tokens": 5, "tenant": "batch"})
+        assert (named.json()["lane"], named.json()["priority_class"]) == ("bulk", "low")
