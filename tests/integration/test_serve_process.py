@@ -129,9 +129,10 @@ def test_the_start_says_what_to_try_and_the_commands_work(tmp_path: Path) -> Non
         assert len(commands) == 3
         for command in commands:
             path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+            as_typed = ["sh", "-c", command]
             ran = subprocess.run(
-                command, shell=True, capture_output=True, check=False, env=os.environ | {"PATH": path}, timeout=30
-            )  # noqa: S602 - as a person types it
+                as_typed, capture_output=True, check=False, env=os.environ | {"PATH": path}, timeout=30
+            )
             assert ran.returncode == 0, ran.stderr
             assert ran.stdout
         process.send(signal.SIGTERM)
