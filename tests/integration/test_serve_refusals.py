@@ -82,6 +82,29 @@ async def test_what_is_no_http_is_told_as_json_and_closed(gate: House) -> None:
     assert b"x-request-id: req_" in answer
 
 
+@pytest.mark.parametrize(
+    ("version", "codings"),
+    [
+        ("1.1", ["gzip, chunked"]),
+        ("1.1", ["identity, chunked"]),
+        ("1.1", ["chunked", "chunked"]),
+        ("1.1", ["xchunked"]),
+        ("1.0", ["chunked"]),
+    ],
+)
+async def test_a_framing_that_others_may_read_otherwise_is_refused_and_closed(
+    gate: House, version: str, codings: list[str]
+) -> None:
+    lines = [f"POST /generate HTTP/{version}", "Host: x", "Content-Type: application/json"]
+    lines += [f"Transfer-Encoding: {coding}" for coding in codings]
+    async with raw(gate) as (reader, writer):
+        writer.write("\r\n".join([*lines, "", "2", "{}", "0", "", ""]).encode())
+        answer = await asyncio.wait_for(reader.read(), 10)
+    assert b" 400 " in answer.splitlines()[0]
+    assert b"malformed" in answer
+    assert b"}HTTP/1" not in answer
+
+
 async def test_a_chunked_body_is_cut_at_the_bound(gate: House) -> None:
     async def endless() -> AsyncIterator[bytes]:
         for _ in range(50):

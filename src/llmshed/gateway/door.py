@@ -14,7 +14,7 @@ from llmshed.engines.base import BodyError
 from llmshed.gateway.app import Gateway
 from llmshed.gateway.auth import presented_key
 from llmshed.gateway.contract import Problem, common_headers
-from llmshed.gateway.gates import check_headers
+from llmshed.gateway.gates import check_framing, check_headers
 from llmshed.gateway.problems import RefusedError, problem_of
 from llmshed.gateway.routes import DATA_ROUTES, OPEN_PATHS, DataHandler
 from llmshed.gateway.visit import Visit
@@ -67,7 +67,9 @@ class DataDoor:
     def _admit_to_route(self, visit: Visit) -> DataHandler:
         """Return the handler for path and method, for whom has a right to it."""
         request = visit.request
+        check_framing(request)
         check_headers(request, visit.snapshot.config.server)
+        visit.well_framed = True
         if visit.path not in OPEN_PATHS:
             visit.tenant = visit.snapshot.keys.tenant(presented_key(request.headers))
             if visit.tenant is None:
@@ -91,7 +93,7 @@ class DataDoor:
         return handler
 
     def _refusal(self, visit: Visit, problem: Problem) -> web.Response:
-        """Answer a problem; a connection whose body was not read to its end cannot be used again."""
+        """Answer a problem; a connection that is not at a clean boundary after it cannot be used again."""
         visit.problem = problem
         request = visit.request
         answer = visit.snapshot.contract.refusal(
@@ -100,7 +102,7 @@ class DataDoor:
         visit.status = answer.status
         visit.told_wait_seconds = answer.retry_after_seconds
         response = web.Response(status=answer.status, headers=answer.headers, body=answer.body)
-        if not request.content.at_eof() or self._gateway.draining:
+        if not request.content.at_eof() or not visit.well_framed or self._gateway.draining:
             response.force_close()
         return response
 

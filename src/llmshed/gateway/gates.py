@@ -1,4 +1,4 @@
-"""What is refused before a byte of the body is read: bounds on headers, the declared length, encoding and type."""
+"""What is refused before a byte of the body is read: by the headers' bounds, the framing, length, encoding, type."""
 
 from aiohttp import web
 from multidict import CIMultiDictProxy
@@ -33,6 +33,19 @@ def check_headers(request: web.BaseRequest, settings: ServerSettings) -> None:
         raise BodyError(
             Reason.HEADERS_TOO_LARGE,
             f"The headers are longer than the {settings.max_header_bytes} bytes that are accepted together.",
+        )
+
+
+def check_framing(request: web.BaseRequest) -> None:
+    """Take only the one transfer coding that everybody reads alike; a front that reads another sees another body.
+
+    Raises:
+        BodyError: `malformed`; the connection must not be used further.
+    """
+    codings = request.headers.getall("Transfer-Encoding", [])
+    if codings and (request.version < (1, 1) or [coding.strip().lower() for coding in codings] != ["chunked"]):
+        raise BodyError(
+            Reason.MALFORMED, "Transfer-Encoding must be `chunked` and nothing else, in HTTP/1.1.", "Transfer-Encoding"
         )
 
 

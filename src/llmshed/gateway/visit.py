@@ -29,6 +29,7 @@ class Visit:
         arrived_at: clock reading at its headers.
         arrived_wall: wall clock then, in seconds since the epoch.
         request_id: the id told to the client.
+        well_framed: whether its headers leave no doubt where it ends, so that its connection may go on.
         phase: the step that it is in.
         tenant: owner of its key; None before it was checked.
         snapshot: the settings that it came under, kept to its end whatever is reloaded meanwhile.
@@ -53,6 +54,7 @@ class Visit:
     arrived_wall: float
     snapshot: Snapshot
     request_id: str = ""
+    well_framed: bool = False
     phase: Phase = Phase.AUTHENTICATION
     tenant: str | None = None
     call: Call | None = None
