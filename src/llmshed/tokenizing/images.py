@@ -2,13 +2,13 @@
 
 An image costs what the model makes of its size, which only the engine knows. Two ways are open to the caller: give the
 counter a bound per image (`image_tokens`), which is added for each one while the text around them is counted exactly;
-or ask the engine to count prompts for which `image_count` is not 0.
+or ask the engine to count prompts with images.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, assert_never
+from typing import Any, NamedTuple
 
-from llmshed.tokenizing.prompts import ChatPrompt, IdsPrompt, Prompt, TextPrompt
+from llmshed.tokenizing.prompts import ChatPrompt
 
 _OPEN, _CLOSE = "![](", ")"
 
@@ -38,29 +38,9 @@ def cut_at_images(text: str) -> ImagesApart:
     return ImagesApart([*texts, text[begin:]], len(texts))
 
 
-def image_count(prompt: Prompt) -> int:
-    """Return how many images a prompt brings: image parts of a chat, and TGI's marks in any text."""
-    match prompt:
-        case ChatPrompt():
-            return sum(_in_content(message.get("content")) for message in prompt.messages)
-        case TextPrompt():
-            return cut_at_images(prompt.text).images
-        case IdsPrompt():
-            return 0
-        case _:
-            assert_never(prompt)
-
-
 def image_parts(prompt: ChatPrompt) -> int:
     """Return how many parts of the messages are images."""
     return sum(_is_image(part) for message in prompt.messages for part in _parts(message.get("content")))
-
-
-def _in_content(content: Any) -> int:
-    if isinstance(content, str):
-        return cut_at_images(content).images
-    texts = (part.get("text") for part in _parts(content) if not _is_image(part))
-    return sum(map(_is_image, _parts(content))) + sum(_in_content(text) for text in texts if isinstance(text, str))
 
 
 def _parts(content: Any) -> list[Mapping[str, Any]]:
