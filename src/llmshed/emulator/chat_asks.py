@@ -1,9 +1,10 @@
 """From a chat body to what is generated: rendering, tools, grammars, parameters (`try_into_generate`)."""
 
+import zlib
 from dataclasses import dataclass, replace
 from typing import Any
 
-from llmshed.emulator.failures import TgiError, bad_template, bad_tools
+from llmshed.emulator.failures import bad_template, bad_tools
 from llmshed.emulator.forms import ChatForm, FormError, Parameters
 from llmshed.emulator.infer import Ask, Infer
 from llmshed.emulator.replica import Replica
@@ -43,9 +44,9 @@ class ChatAsks:
         asked = default if form.max_tokens is None else form.max_tokens
         spelled = None
         if tools:
-            # Which of its tools the model calls is settled by the length of the text, so that `auto` sometimes
-            # picks `no_tool` and TGI's second generation happens.
-            spelled = tool_text(tools[len(text) % len(tools)])
+            # Which of its tools the model calls is settled by the text, so that `auto` sometimes picks `no_tool` and
+            # TGI's second generation happens.
+            spelled = tool_text(tools[zlib.crc32(text.encode()) % len(tools)])
         elif form.response_format is not None:
             spelled = grammar_text(form.response_format)
         ask = Ask(text, _parameters(form, asked), add_special_tokens=False, spelled=spelled)
@@ -61,8 +62,6 @@ class ChatAsks:
         return ChatAsk(replace(chat.ask, inputs=text, spelled=None), using_tools=False)
 
     async def _render(self, form: ChatForm, tools: list[dict[str, Any]] | None) -> str:
-        if not self._infer.vocabulary.has_template:
-            raise self._counted(bad_template("template not found"))
         prompt = ChatPrompt(form.messages)
         if tools is not None:
             prompt = ChatPrompt(form.messages, form.tools, form.tool_choice, form.tool_prompt or None)
@@ -70,11 +69,8 @@ class ChatAsks:
         try:
             return await self._infer.off_loop(lambda: self._infer.vocabulary.render(prompt), size)
         except PromptError as error:
-            raise self._counted(bad_template(str(error))) from None
-
-    def _counted(self, error: TgiError) -> TgiError:
-        self._replica.metrics.count("tgi_request_failure", ("err", "template"))
-        return error
+            self._replica.metrics.count("tgi_request_failure", ("err", "template"))
+            raise bad_template(str(error)) from None
 
 
 def check_form(form: ChatForm) -> None:

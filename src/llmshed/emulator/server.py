@@ -34,13 +34,19 @@ _NEVER_SECONDS = 86_400.0
 class Emulator:
     """One replica; `start` and `stop` it on the event loop that it is to run on."""
 
-    def __init__(self, settings: EmulatorSettings | None = None, clock: Clock | None = None) -> None:
-        """Prepare a replica that does not listen yet."""
+    def __init__(
+        self,
+        settings: EmulatorSettings | None = None,
+        clock: Clock | None = None,
+        vocabulary: Vocabulary | None = None,
+    ) -> None:
+        """Prepare a replica that does not listen yet; several may share a vocabulary, which is costly to load."""
         self.settings = EmulatorSettings() if settings is None else settings
         self._clock = SystemClock() if clock is None else clock
         self._runner: web.AppRunner | None = None
         self._site: web.TCPSite | None = None
         self._infer: Infer | None = None
+        self._vocabulary = vocabulary
         self._reopening: asyncio.Task[None] | None = None
         self._address = ("127.0.0.1", 0)
         self._hurried = asyncio.Event()
@@ -53,9 +59,10 @@ class Emulator:
             TokenizerError: the tokenizer cannot be loaded.
             EngineError: the address cannot be listened on.
         """
-        loop = asyncio.get_running_loop()
-        vocabulary = await loop.run_in_executor(None, lambda: Vocabulary(find(self.settings.tokenizer)))
-        self._infer = Infer(self.replica, vocabulary)
+        if self._vocabulary is None:
+            loop = asyncio.get_running_loop()
+            self._vocabulary = await loop.run_in_executor(None, lambda: Vocabulary(find(self.settings.tokenizer)))
+        self._infer = Infer(self.replica, self._vocabulary)
         self._runner = web.AppRunner(
             self._application(self._infer),
             access_log=None,

@@ -3,15 +3,16 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 from tokenizers import Tokenizer
 
 from llmshed.errors import PromptError
 from llmshed.tokenizing.adapt import engine_tokenizer
-from llmshed.tokenizing.build import build_counter
+from llmshed.tokenizing.build import build_counter, local_time
 from llmshed.tokenizing.files import TokenizerFiles
+from llmshed.tokenizing.minijinja_tgi import TgiRenderer
 from llmshed.tokenizing.prompts import ChatPrompt, TextPrompt
 
 SCANNED_IDS = 30_000
@@ -42,7 +43,7 @@ class Vocabulary:
         """
         self._counter = build_counter(files, "tgi")
         self._tokenizer = engine_tokenizer(files, "tgi")
-        self.has_template = files.chat_template("tgi") is not None
+        self._renderer = _renderer(files)
         self.end = _end_piece(self._tokenizer, files)
         self.words, self.comma, self.full_stop = _find_words(self._tokenizer)
 
@@ -55,12 +56,14 @@ class Vocabulary:
         return self._counter.count(TextPrompt(text, add_special_tokens)).tokens
 
     def render(self, prompt: ChatPrompt) -> str:
-        """Return the text of a chat.
+        """Return the text of a chat; images are left in it as marks, as with any model that is not a vision model.
 
         Raises:
             PromptError: there is no template, or it refuses the messages.
         """
-        return self._counter.render(prompt).text
+        if self._renderer is None:
+            raise PromptError("template not found")
+        return self._renderer.render(prompt)
 
     def tokens(self, text: str, *, add_special_tokens: bool) -> list[dict[str, Any]]:
         """Return every token as `/tokenize` tells it; `start` and `stop` are byte offsets.
@@ -83,10 +86,11 @@ class Vocabulary:
     def spell(self, text: str) -> list[Piece]:
         """Return the pieces that make up a given text, for output that must have a form."""
         encoding = self._tokenizer.encode(text, add_special_tokens=False)
-        cuts = [start for start, _ in encoding.offsets[1:]] + [len(text)]
-        begins = [0, *cuts[:-1]]
+        # A piece reaches to where the next one begins, so that nothing is lost between them.
+        edges = [0, *(start for start, _ in encoding.offsets[1:]), len(text)]
         return [
-            Piece(token_id, text[begin:end]) for token_id, begin, end in zip(encoding.ids, begins, cuts, strict=True)
+            Piece(token_id, text[begin:end])
+            for token_id, (begin, end) in zip(encoding.ids, pairwise(edges), strict=False)
         ]
 
 
@@ -95,6 +99,15 @@ def _byte_places(text: str) -> Sequence[int]:
     if text.isascii():
         return range(len(text) + 1)
     return [0, *accumulate(len(character.encode()) for character in text)]
+
+
+def _renderer(files: TokenizerFiles) -> TgiRenderer | None:
+    template, tokens = files.chat_template("tgi"), files.template_tokens("tgi")
+    if template is None:
+        return None
+    return TgiRenderer(
+        template.text, bos_token=tokens.get("bos_token"), eos_token=tokens.get("eos_token"), local_time=local_time
+    )
 
 
 def _end_piece(tokenizer: Tokenizer, files: TokenizerFiles) -> Piece:
