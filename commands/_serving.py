@@ -28,7 +28,7 @@ def serve_until_stopped(read: "Callable[[], LoadedConfig]") -> None:
     import asyncio
 
     from llmshed.gateway.assembly import read_inputs
-    from llmshed.gateway.server import raise_descriptor_limit
+    from llmshed.gateway.listener import raise_descriptor_limit
 
     loaded = read()
     inputs = read_inputs(loaded.config)

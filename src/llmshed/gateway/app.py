@@ -12,7 +12,7 @@ from llmshed.gateway.counting import CountingPool
 from llmshed.gateway.driver import Driver
 from llmshed.gateway.fleet import Fleet
 from llmshed.gateway.hashing import Hasher
-from llmshed.gateway.server import Listener
+from llmshed.gateway.listener import Listener
 from llmshed.gateway.snapshot import Snapshot
 from llmshed.gateway.upstream import UpstreamClient
 from llmshed.gateway.visit import Visit

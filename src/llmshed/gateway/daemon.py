@@ -19,11 +19,11 @@ from llmshed.gateway.assembly import Assembly, Reports
 from llmshed.gateway.contract import fresh_request_id
 from llmshed.gateway.door import DataDoor
 from llmshed.gateway.lifecycle import LAST_SECONDS, Lifecycle
+from llmshed.gateway.listener import Listener, open_listener
 from llmshed.gateway.notify import Notifier
 from llmshed.gateway.problem import Problem
 from llmshed.gateway.pulse import beat, measure_lag
 from llmshed.gateway.reload import Inputs, Reloader, ReloadResult
-from llmshed.gateway.server import Listener, open_listener
 from llmshed.gateway.tasks import Tasks
 from llmshed.observability.metrics import QueueSize
 

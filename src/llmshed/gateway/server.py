@@ -1,37 +1,28 @@
-"""One listener: aiohttp's low-level server, with every error below the handlers told under the contract.
+"""The connections of a listener: aiohttp's low-level server, with every error below the handlers told under the contract.
 
 What aiohttp leaves open is closed here: its own text errors with their banner and echo, a header that never ends, a
 peer that vanished without a FIN, more connections than the process has descriptors for.
 """
 
 import asyncio
-import os
-import resource
 import socket
-import stat
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from aiohttp import http, web
+from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http_exceptions import BadHttpMessage, LineTooLong
-from aiohttp.http_parser import HttpRequestParserPy, RawRequestMessage
+from aiohttp.http_parser import RawRequestMessage
 from aiohttp.streams import StreamReader
 
 from llmshed.admission.reasons import Reason
-from llmshed.config.addresses import Address
 from llmshed.config.server import ServerSettings
-from llmshed.errors import EngineError, LlmshedError
-from llmshed.gateway.address import address_text, base_url
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 ErrorAnswer = Callable[[Reason, str], web.Response]
 """Writes an error that arose before there was a request, from its reason and sentence."""
 
-BACKLOG = 4096
 HEADER_TIMEOUT_SECONDS = 15.0
 """From the first byte of a request to the last of its headers; then the connection is closed."""
 PEER_TIMEOUT_SECONDS = 20.0
@@ -79,7 +70,7 @@ class GatewayProtocol(web.RequestHandler):
         sock = transport.get_extra_info("socket")
         if sock is not None and sock.family in {socket.AF_INET, socket.AF_INET6}:
             _watch_peer(sock)
-        if len(self._door.connections) > self._door.most_connections:
+        if self._door.is_full():
             self.force_close()
 
     def data_received(self, data: bytes) -> None:
@@ -147,6 +138,16 @@ class GatewayServer(web.Server):
         """Return the protocol of a new connection."""
         return GatewayProtocol(self, loop=self._loop, **self._protocol_settings)
 
+    def is_full(self) -> bool:
+        """Say whether there are more connections than may be served."""
+        return len(self._connections) > self.most_connections
+
+    def close_idle(self) -> None:
+        """Close the connections that carry no request."""
+        for connection in self.connections:
+            if isinstance(connection, GatewayProtocol) and connection.idle:
+                connection.close()
+
     def _request(
         self,
         message: RawRequestMessage,
@@ -156,84 +157,6 @@ class GatewayServer(web.Server):
         task: "asyncio.Task[None]",
     ) -> web.BaseRequest:
         return GatewayRequest(message, payload, protocol, writer, task, self._loop)
-
-
-@dataclass(slots=True)
-class Listener:
-    """An open listener; `url` is how clients of this machine reach it."""
-
-    server: GatewayServer
-    sockets: asyncio.Server
-    url: str
-    unix_path: str | None = None
-
-    def retire(self) -> None:
-        """Close each connection with its next answer; new ones are still taken, to be told so."""
-        self.server.retiring = True
-
-    def stop_listening(self) -> None:
-        """Refuse new connections and close idle ones; those that carry a request, or its body, go on."""
-        self.retire()
-        self.sockets.close()
-        for connection in self.server.connections:
-            if isinstance(connection, GatewayProtocol) and connection.idle:
-                connection.close()
-
-    async def close(self, grace_seconds: float) -> None:
-        """End every connection: those with a request get the grace to finish, then are cancelled."""
-        self.sockets.close()
-        await self.server.shutdown(grace_seconds)
-        if self.unix_path is not None:
-            _unlink(self.unix_path)
-
-
-async def open_listener(
-    address: Address, handler: Handler, settings: ServerSettings, error_answer: ErrorAnswer
-) -> Listener:
-    """Bind an address and serve it.
-
-    Raises:
-        EngineError: the address is taken or not this machine's; the text names it and the way out.
-        LlmshedError: aiohttp runs without its C parser, whose strictness about framing is relied on.
-    """
-    require_c_parser()
-    loop = asyncio.get_running_loop()
-    server = GatewayServer(handler, settings, error_answer, most_connections())
-    try:
-        if address.unix_path is not None:
-            sockets = await loop.create_unix_server(server, sock=_bind_unix(address.unix_path), backlog=BACKLOG)
-            return Listener(server, sockets, f"unix:{address.unix_path}", address.unix_path)
-        sockets = await loop.create_server(server, address.host, address.port, backlog=BACKLOG)
-    except OSError as error:
-        raise EngineError(f"{address_text(address)}: cannot listen: {_way_out(error)}") from error
-    port: int = sockets.sockets[0].getsockname()[1]
-    return Listener(server, sockets, base_url(address, port))
-
-
-def require_c_parser() -> None:
-    """Insist on the parser whose readings were tested.
-
-    Raises:
-        LlmshedError: aiohttp fell back to its Python parser, which reads ten ambiguous framings otherwise.
-    """
-    if http.HttpRequestParser is HttpRequestParserPy:
-        raise LlmshedError(
-            "aiohttp runs without its C parser (AIOHTTP_NO_EXTENSIONS is set, or no wheel fits this machine);"
-            " llmshed relies on its strict framing and does not start without it"
-        )
-
-
-def most_connections() -> int:
-    """Return how many client connections fit: half of the descriptors, since each may need one to a replica."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return max(16, soft // 2 - 32) if soft != resource.RLIM_INFINITY else 1 << 20
-
-
-def raise_descriptor_limit() -> None:
-    """Raise the soft limit of open files to the hard one, as servers do."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _reading(status: int, exc: BaseException | None) -> tuple[Reason, str]:
@@ -254,46 +177,3 @@ def _watch_peer(sock: socket.socket) -> None:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _KEEPALIVE_INTERVAL_SECONDS)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _KEEPALIVE_PROBES)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(PEER_TIMEOUT_SECONDS * 1000))
-
-
-def _bind_unix(path: str) -> socket.socket:
-    """Bind a socket that only the owner and its group may open, from its first instant on."""
-    _remove_stale_socket(path)
-    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    before = os.umask(0o117)
-    try:
-        listening.bind(path)
-    except OSError:
-        listening.close()
-        raise
-    finally:
-        os.umask(before)
-    return listening
-
-
-def _unlink(path: str) -> None:
-    with suppress(OSError):
-        Path(path).unlink()
-
-
-def _remove_stale_socket(path: str) -> None:
-    """Remove a socket that no process serves any more; one that answers stays and makes the bind fail."""
-    try:
-        if not stat.S_ISSOCK(os.stat(path).st_mode):  # noqa: PTH116 - a path that is no socket is left alone
-            return
-    except OSError:
-        return
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        try:
-            probe.connect(path)
-        except ConnectionRefusedError:
-            Path(path).unlink(missing_ok=True)
-        except OSError:
-            return
-
-
-def _way_out(error: OSError) -> str:
-    text = (error.strerror or str(error)).lower()
-    if "in use" in text:
-        return "the address is in use; stop what listens there or choose another"
-    return text

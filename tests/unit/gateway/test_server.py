@@ -14,9 +14,10 @@ from llmshed.config.addresses import Address
 from llmshed.config.server import ServerSettings
 from llmshed.engines.base import BodyError
 from llmshed.errors import EngineError
+from llmshed.gateway import listener as listener_module
 from llmshed.gateway import server as server_module
 from llmshed.gateway.intake import read_body
-from llmshed.gateway.server import Listener, open_listener
+from llmshed.gateway.listener import Listener, open_listener
 
 SETTINGS = ServerSettings(max_body_bytes=1000, body_timeout_seconds=0.2)
 LOCAL = Address("127.0.0.1", 0)
@@ -194,7 +195,7 @@ async def test_a_client_that_leaves_cancels_its_handler() -> None:
 
 
 async def test_connections_beyond_the_descriptors_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "most_connections", lambda: 1)
+    monkeypatch.setattr(listener_module, "most_connections", lambda: 1)
     async with listening() as listener:
         port = int(listener.url.rpartition(":")[2])
         _, first = await asyncio.open_connection("127.0.0.1", port)
