@@ -11,7 +11,7 @@ WORDS = (" the", " of", " and", " to", " in", " is", " that", " for", " it", " a
 
 
 def text_of_tokens(tokens: int, counter: PromptCounter | None = None) -> str:
-    """Return a text of exactly so many tokens on a native route; the embedded tokenizer counts unless another is given."""
+    """Return a text of exactly so many tokens on a native route, by the embedded tokenizer unless another is given."""
     counter = counter or build_counter(find("embedded"), "tgi")
 
     def count(text: str) -> int:
