@@ -130,7 +130,7 @@ def the_gateways_root_is_read_only_and_it_may_do_nothing_else(stack: Stack) -> b
 
 def the_configuration_is_mounted_where_it_is_named(stack: Stack) -> bool:
     (source, target, mode) = stack.gateway["volumes"][0].split(":")
-    *_, named = stack.gateway["command"]
+    *_, named = map(str, stack.gateway["command"])
     return (DEPLOY / source).resolve() == DEPLOY and named == f"{target}/llmshed.compose.toml" and mode == "ro"
 
 
