@@ -120,6 +120,10 @@ class Lifecycle:
         await self._tasks.cancel_all()
 
     def _spawn_reload(self) -> None:
+        if self.stopping:
+            _log.warning("reload_ignored", extra={"cause": "the gateway drains"})
+            return
+
         async def run() -> None:
             await self._reload()
 

@@ -115,6 +115,17 @@ async def test_what_does_not_let_itself_be_broken_off_does_not_hold_the_exit(
     await asyncio.wait_for(life.drain(0, 0), 5)
 
 
+async def test_a_gateway_that_drains_takes_no_other_configuration(house: House, life: Lifecycle) -> None:
+    life.install_signals()
+    try:
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            os.kill(os.getpid(), number)
+            await asyncio.sleep(0.02)
+    finally:
+        life.remove_signals()
+    assert house.told == ["draining"]
+
+
 async def test_signals_mean_what_the_manual_says(house: House, life: Lifecycle) -> None:
     life.install_signals()
     try:
