@@ -1,4 +1,4 @@
-"""The connections of a listener: aiohttp's low-level server, with every error below the handlers told under the contract.
+"""The connections of a listener: aiohttp's low-level server, with every error told under the contract.
 
 What aiohttp leaves open is closed here: its own text errors with their banner and echo, a header that never ends, a
 peer that vanished without a FIN, more connections than the process has descriptors for.
