@@ -14,6 +14,7 @@ from llmshed.emulator.chat import ChatRoutes
 from llmshed.emulator.completions import CompletionRoutes
 from llmshed.emulator.control import ControlRoutes
 from llmshed.emulator.failures import TgiError, error_answer, json_answer
+from llmshed.emulator.idle import IdleCloser
 from llmshed.emulator.infer import Infer
 from llmshed.emulator.native import NativeRoutes
 from llmshed.emulator.replica import Replica
@@ -50,6 +51,7 @@ class Emulator:
         self._reopening: asyncio.Task[None] | None = None
         self._address = ("127.0.0.1", 0)
         self._hurried = asyncio.Event()
+        self._idle = IdleCloser()
         self.replica = Replica(self.settings, self._clock)
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> str:
@@ -182,7 +184,8 @@ class Emulator:
         try:
             if not self._may_pass(request):
                 return web.Response(status=HTTPStatus.UNAUTHORIZED)
-            response = await handler(request)
+            with self._idle.around(request, self.replica.faults.plan.idle_close_seconds):
+                response = await handler(request)
         except TgiError as error:
             response = error_answer(error)
         except web.HTTPException as error:
@@ -193,7 +196,6 @@ class Emulator:
         except ConnectionError as error:
             # A write found the caller gone before the loop told: the same as being cancelled for it.
             raise asyncio.CancelledError from error
-        self._close_when_idle(request)
         return response
 
     def _may_pass(self, request: web.Request) -> bool:
@@ -203,12 +205,6 @@ class Emulator:
         # TGI compares without regard to case.
         given = request.headers.get("authorization", "").lower()
         return hmac.compare_digest(given.encode(), f"bearer {key}".lower().encode())
-
-    def _close_when_idle(self, request: web.Request) -> None:
-        """Arm the fault that closes a kept-alive connection some time after an answer, once nothing runs on it."""
-        seconds = self.replica.faults.plan.idle_close_seconds
-        if seconds is not None:
-            asyncio.get_running_loop().call_later(seconds, request.protocol.close)
 
 
 async def _health(request: web.Request) -> web.StreamResponse:
