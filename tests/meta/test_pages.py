@@ -17,7 +17,7 @@ MACHINE = re.compile(
     # A folder of one machine, or of one person.
     r"(?<![\w.$}~-])/(?:work|home|root|Users|mnt|tmp)/\w"
     # Where packages come from is the installer's affair.
-    r"|https?://[\w.:-]*(?:pypi|npm|registry|artifactory|nexus|mirror)|index-url",
+    r"|https?://[\w.:-]*(?:pypi|npm|registry|artifactory|nexus|mirror)|index[-_]url",
     re.IGNORECASE,
 )
 
@@ -161,7 +161,7 @@ class TestTheChecksBite:
         assert broken(ROOT / "docs" / "README.md", text)[1:] == ["#other", "nowhere.md"]
 
     def test_a_path_that_is_gone_is_found(self) -> None:
-        text = "`gateway/relay.py`, `docs/adr/`, `/admin/state`, `gateway/gone.py`, `llmshed.tml`, `gone.toml`"
+        text = "`admission/ledger.py`, `docs/adr/`, `/admin/state`, `gateway/gone.py`, `llmshed.tml`, `gone.toml`"
         assert absent(paths(text)) == {"gateway/gone.py", "gone.toml"}
 
     @pytest.mark.parametrize(
