@@ -12,7 +12,7 @@ from llmshed.admission.request import Intent, Lane, PriorityClass, Request
 from llmshed.admission.settings import ANONYMOUS, EngineLimits, lane_policies, model_limits, profile_budget
 from llmshed.engines.base import Route
 from llmshed.engines.registry import engine
-from llmshed.engines.tgi_versions import AUTO
+from llmshed.engines.tgi.versions import AUTO
 from llmshed.errors import ExitCode, LlmshedError
 from llmshed.profile import Profile
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from llmshed.config.loading import LoadedConfig
     from llmshed.config.settings import Config
-    from llmshed.gateway.app import Gateway
-    from llmshed.gateway.reload import Inputs
+    from llmshed.gateway.daemon.app import Gateway
+    from llmshed.gateway.daemon.reload import Inputs
 
 _STANDARD_ERROR = 2
 
@@ -27,8 +27,8 @@ def serve_until_stopped(read: "Callable[[], LoadedConfig]") -> None:
     """
     import asyncio
 
-    from llmshed.gateway.assembly import read_inputs
-    from llmshed.gateway.listener import raise_descriptor_limit
+    from llmshed.gateway.daemon.assembly import read_inputs
+    from llmshed.gateway.door.listener import raise_descriptor_limit
 
     loaded = read()
     inputs = read_inputs(loaded.config)
@@ -40,9 +40,9 @@ def serve_until_stopped(read: "Callable[[], LoadedConfig]") -> None:
 
 async def _serve(read: "Callable[[], LoadedConfig]", inputs: "Inputs", introduction: list[str]) -> None:
     from llmshed.clock import SystemClock
-    from llmshed.gateway.assembly import Reports, read_inputs
-    from llmshed.gateway.daemon import Surroundings, listening
-    from llmshed.gateway.notify import Notifier
+    from llmshed.gateway.daemon.assembly import Reports, read_inputs
+    from llmshed.gateway.daemon.daemon import Surroundings, listening
+    from llmshed.gateway.daemon.notify import Notifier
     from llmshed.observability.decisions import DecisionLog
     from llmshed.observability.goodput import objectives_of
     from llmshed.observability.logs import configure_logging, decision_sink
@@ -98,7 +98,7 @@ def _introduction(loaded: "LoadedConfig") -> Iterator[str]:
         ProfileError: a profile cannot be used.
     """
     from llmshed.config.addresses import SIMULATED
-    from llmshed.gateway.pool_tools import load_profile
+    from llmshed.gateway.replicas.pool_tools import load_profile
 
     yield f"configuration: {loaded.source}"
     for pool in loaded.config.pools:
@@ -121,7 +121,7 @@ def _addresses(gateway: "Gateway") -> Iterator[str]:
 
 def _commands(gateway: "Gateway") -> Iterator[str]:
     """Yield three commands to try; they can be copied as they stand, but for a key where one is needed."""
-    from llmshed.gateway.auth import ANONYMOUS
+    from llmshed.gateway.door.auth import ANONYMOUS
 
     config = gateway.snapshot.config
     pool = config.pools[0]

@@ -75,7 +75,7 @@ def classify(
 
 def _body(prompt: str | None, request: str | None) -> dict[str, Any] | None:
     """Return the request body that was given, a prompt as a native one; None for a stated size."""
-    from llmshed.gateway.body import parse_body
+    from llmshed.gateway.door.body import parse_body
 
     from ._input import read_bytes, read_text
 

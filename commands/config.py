@@ -28,7 +28,7 @@ def check(
     Example: llmshed config check /etc/llmshed/llmshed.toml
     """
     from llmshed.gateway.config_file import read_config
-    from llmshed.gateway.references import reference_problems
+    from llmshed.gateway.daemon.references import reference_problems
 
     path = _options.config_path(file)
     warnings: tuple[str, ...] = ()

@@ -101,7 +101,7 @@ def _check(loaded: "LoadedConfig") -> None:
         ConfigError: a file cannot be used.
     """
     from llmshed.errors import ConfigError
-    from llmshed.gateway.references import reference_problems
+    from llmshed.gateway.daemon.references import reference_problems
 
     for warning in loaded.warnings:
         typer.echo(f"warning: {warning}", err=True)

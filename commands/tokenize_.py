@@ -93,7 +93,7 @@ def _chat(file: str) -> "ChatPrompt":
     import orjson
 
     from llmshed.engines.base import BodyError
-    from llmshed.gateway.body import parse_body
+    from llmshed.gateway.door.body import parse_body
     from llmshed.tokenizing.chat_request import chat_prompt
 
     from ._input import read_bytes

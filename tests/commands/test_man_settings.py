@@ -11,7 +11,7 @@ from llmshed.config.catalogue import Catalogue
 from llmshed.config.paths import Path as SettingPath
 from llmshed.config.paths import spelled
 from llmshed.config.settings import Config
-from llmshed.gateway.reload import FIXED
+from llmshed.gateway.daemon.reload import FIXED
 
 CATALOGUE = Catalogue(Config)
 

@@ -19,12 +19,12 @@ from llmshed.clock import SystemClock
 from llmshed.config.server import UpstreamSettings
 from llmshed.engines.base import Route
 from llmshed.engines.registry import engine
-from llmshed.gateway.aiohttp_upstream import AiohttpUpstream
-from llmshed.gateway.contract import ContractWriter
+from llmshed.gateway.contract.refusals import ContractWriter
 from llmshed.gateway.driver import Driver
-from llmshed.gateway.relay import Relay, RelayJob, RelayOutcome
+from llmshed.gateway.relay.aiohttp_upstream import AiohttpUpstream
+from llmshed.gateway.relay.relay import Relay, RelayJob, RelayOutcome
+from llmshed.gateway.relay.timeouts import LaneTimeouts
 from llmshed.gateway.ticket import Ticket
-from llmshed.gateway.timeouts import LaneTimeouts
 from llmshed.observability.metrics import UpstreamErrorKind
 
 PATIENT = LaneTimeouts(20.0, 20.0, 0.1)

@@ -14,10 +14,10 @@ from fakes.front import Got
 from llmshed.clock import SystemClock
 from llmshed.config.loading import load_config
 from llmshed.emulator import Emulator, EmulatorSettings
-from llmshed.gateway.assembly import Reports, read_inputs
-from llmshed.gateway.daemon import Daemon, Surroundings, listening
-from llmshed.gateway.notify import Notifier
-from llmshed.gateway.reload import Inputs
+from llmshed.gateway.daemon.assembly import Reports, read_inputs
+from llmshed.gateway.daemon.daemon import Daemon, Surroundings, listening
+from llmshed.gateway.daemon.notify import Notifier
+from llmshed.gateway.daemon.reload import Inputs
 from llmshed.observability.decisions import DecisionLog
 from llmshed.observability.goodput import objectives_of
 from llmshed.observability.metrics import Metrics

@@ -60,6 +60,7 @@ class Program:
             into.extend(part)
             async with self._wrote:
                 self._wrote.notify_all()
+        await self.process.wait()  # so that whoever waits for words of a program that is gone learns of its end
         async with self._wrote:
             self._wrote.notify_all()
 

@@ -15,7 +15,8 @@ class TalkingTgi(WordTgi):
         self.counts = False
 
     async def _answer(self, conversation: Conversation) -> None:
-        if conversation.asked.path.startswith(("/generate", "/v1/")) and conversation.asked.method == "POST":
+        asked = conversation.asked
+        if asked.method == "POST" and (asked.path == "/" or asked.path.startswith(("/generate", "/v1/"))):
             await self.talk(conversation)
         else:
             await super()._answer(conversation)

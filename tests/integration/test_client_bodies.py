@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import pytest
 
 from llmshed.engines.base import Call, Route
-from llmshed.engines.tgi import TgiEngine
-from llmshed.gateway.body import parse_body
+from llmshed.engines.tgi.engine import TgiEngine
+from llmshed.gateway.door.body import parse_body
 from llmshed.tokenizing.prompts import ChatPrompt, TextPrompt
 
 MESSAGES = [{"role": "user", "content": "Hello"}]

@@ -7,7 +7,7 @@ import pytest
 
 from llmshed.clock import SystemClock
 from llmshed.config.counting import CountingSettings
-from llmshed.gateway.counting import CountingPool, CountingResult
+from llmshed.gateway.counting.pool import CountingPool, CountingResult
 from llmshed.tokenizing.build import build_counter
 from llmshed.tokenizing.load import find
 from llmshed.tokenizing.prompts import TextPrompt

@@ -18,11 +18,11 @@ from llmshed.clock import SystemClock
 from llmshed.config.server import UpstreamSettings
 from llmshed.config.settings import Config
 from llmshed.errors import ProfileError, TokenizerError
-from llmshed.gateway import replica_life
-from llmshed.gateway.aiohttp_upstream import AiohttpUpstream
 from llmshed.gateway.driver import Driver
-from llmshed.gateway.fleet import Fleet
-from llmshed.gateway.pool_tools import CounterRecipe
+from llmshed.gateway.relay.aiohttp_upstream import AiohttpUpstream
+from llmshed.gateway.replicas import life as replica_life
+from llmshed.gateway.replicas.fleet import Fleet
+from llmshed.gateway.replicas.pool_tools import CounterRecipe
 from llmshed.observability.metrics import UpstreamErrorKind
 from llmshed.tokenizing.base import PromptCounter
 

@@ -9,11 +9,11 @@ from llmshed.admission.settings import UNCALIBRATED, admission_policy
 from llmshed.clock import SystemClock
 from llmshed.config.server import UpstreamSettings
 from llmshed.config.settings import Config
-from llmshed.gateway.aiohttp_upstream import AiohttpUpstream
 from llmshed.gateway.driver import Driver
-from llmshed.gateway.fleet import Fleet
-from llmshed.gateway.pool_tools import SIMULATED_MODEL, counter_loader
-from llmshed.gateway.upstream import ask
+from llmshed.gateway.relay.aiohttp_upstream import AiohttpUpstream
+from llmshed.gateway.relay.upstream import ask
+from llmshed.gateway.replicas.fleet import Fleet
+from llmshed.gateway.replicas.pool_tools import SIMULATED_MODEL, counter_loader
 from llmshed.observability.metrics import UpstreamErrorKind
 from llmshed.tokenizing.prompts import TextPrompt
 

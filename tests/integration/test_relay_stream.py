@@ -6,8 +6,8 @@ import pytest
 
 from fakes.engine import Conversation, Script, ScriptedEngine
 from fakes.front import Front, with_front
-from llmshed.gateway import relay_stream
-from llmshed.gateway.timeouts import LaneTimeouts
+from llmshed.gateway.relay import stream as relay_stream
+from llmshed.gateway.relay.timeouts import LaneTimeouts
 from llmshed.observability.endings import EndedBy, Ending, Phase
 
 NATIVE = {"inputs": "hello"}

@@ -8,7 +8,7 @@ import pytest
 from fakes.engine import Conversation, ScriptedEngine, free_port
 from fakes.front import Front, with_front
 from llmshed.admission.reasons import Reason
-from llmshed.gateway.timeouts import LaneTimeouts
+from llmshed.gateway.relay.timeouts import LaneTimeouts
 from llmshed.observability.endings import EndedBy, Ending, Phase
 
 ASK = {"inputs": "hello", "parameters": {"max_new_tokens": 50}}

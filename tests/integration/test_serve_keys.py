@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from fakes.house import house
-from llmshed.gateway.routes import ADMIN_ROUTES, DATA_ROUTES
+from llmshed.gateway.admin.routes import ADMIN_ROUTES
+from llmshed.gateway.door.routes import DATA_ROUTES
 
 NATIVE = {"inputs": "Hello", "parameters": {"max_new_tokens": 2}}
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND")

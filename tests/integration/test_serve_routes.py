@@ -8,7 +8,8 @@ import aiohttp
 import pytest
 
 from fakes.house import House, house
-from llmshed.gateway.routes import ADMIN_ROUTES, DATA_ROUTES
+from llmshed.gateway.admin.routes import ADMIN_ROUTES
+from llmshed.gateway.door.routes import DATA_ROUTES
 
 CHAT = {"model": "tgi", "messages": [{"role": "user", "content": "Hello there"}], "max_tokens": 4}
 NATIVE = {"inputs": "Hello there", "parameters": {"max_new_tokens": 4, "details": True}}

@@ -12,8 +12,8 @@ import pytest
 from fakes.engine import Conversation, Script, ScriptedEngine, free_port
 from fakes.loops import AsyncTest, on_both_loops
 from llmshed.config.server import UpstreamSettings
-from llmshed.gateway.aiohttp_upstream import AiohttpUpstream
-from llmshed.gateway.upstream import LostError, NotSentError, ask, read_whole
+from llmshed.gateway.relay.aiohttp_upstream import AiohttpUpstream
+from llmshed.gateway.relay.upstream import LostError, NotSentError, ask, read_whole
 
 HEADERS = {"Content-Type": "application/json"}
 

@@ -16,9 +16,9 @@ from llmshed.config.addresses import Address
 from llmshed.config.server import ServerSettings
 from llmshed.config.settings import Config
 from llmshed.engines import registry
-from llmshed.engines.tgi_versions import VERSION_TABLE, release_of
+from llmshed.engines.tgi.versions import VERSION_TABLE, release_of
 from llmshed.gateway.config_file import read_config
-from llmshed.gateway.lifecycle import LAST_SECONDS
+from llmshed.gateway.daemon.lifecycle import LAST_SECONDS
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from llmshed.admission.reasons import Reason
 from llmshed.engines.base import BodyError, Route
 from llmshed.engines.fields import Fate, FieldTable, Kind
-from llmshed.engines.tgi import TgiEngine
-from llmshed.engines.tgi_fields import PARAMETER_FIELDS, ROUTE_FIELDS
-from llmshed.gateway.body import parse_body
+from llmshed.engines.tgi.engine import TgiEngine
+from llmshed.engines.tgi.fields import PARAMETER_FIELDS, ROUTE_FIELDS
+from llmshed.gateway.door.body import parse_body
 
 CEILING = 321
 ENGINES = [TgiEngine("3.3.5"), TgiEngine("2.4.0", allow_truncate=True), TgiEngine("1.4.5")]

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Final
 
 from llmshed.engines.base import Engine
-from llmshed.engines.tgi import TgiEngine
-from llmshed.engines.tgi_versions import AUTO
+from llmshed.engines.tgi.engine import TgiEngine
+from llmshed.engines.tgi.versions import AUTO
 from llmshed.errors import ConfigError
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from llmshed.engines.registry import engine
-from llmshed.engines.tgi import TgiEngine
+from llmshed.engines.tgi.engine import TgiEngine
 from llmshed.errors import ConfigError
 
 

@@ -1,0 +1,1 @@
+"""The admin listener: what an operator asks of a running gateway."""

@@ -1,0 +1,51 @@
+"""The way in for every request of the admin listener: its token, its table, its errors."""
+
+from aiohttp import web
+
+from llmshed.admission.reasons import Reason
+from llmshed.engines.base import BodyError, Dialect
+from llmshed.gateway.admin.handlers import Administration
+from llmshed.gateway.admin.routes import ADMIN_ROUTES, AdminHandler
+from llmshed.gateway.contract.problem import Problem
+from llmshed.gateway.contract.refusals import request_id_of
+from llmshed.gateway.door.auth import presented_key
+from llmshed.gateway.door.problems import RefusedError, problem_of
+
+
+class AdminDoor:
+    """The handler of the admin listener."""
+
+    def __init__(self, house: Administration) -> None:
+        """Let requests at the administration of a gateway."""
+        self._house = house
+
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Serve one request; its errors are told as on TGI's own routes."""
+        try:
+            return await self._handler(request)(self._house, request)
+        except ConnectionError:
+            raise  # the client left: there is nobody to answer
+        except Exception as error:  # noqa: BLE001 - every other error has its answer in the contract
+            problem = problem_of(error)
+        contract = self._house.gateway.snapshot.contract
+        answer = contract.refusal(problem, Dialect.NATIVE, request_id_of(request.headers))
+        response = web.Response(status=answer.status, headers=answer.headers, body=answer.body)
+        if not request.content.at_eof():
+            response.force_close()
+        return response
+
+    def _handler(self, request: web.BaseRequest) -> AdminHandler:
+        if not self._house.gateway.snapshot.admin.allows(presented_key(request.headers)):
+            message = "The admin listener needs its token: send `Authorization: Bearer TOKEN`."
+            raise BodyError(Reason.UNAUTHENTICATED, message)
+        path = request.rel_url.raw_path
+        method = "GET" if request.method == "HEAD" else request.method
+        handler = ADMIN_ROUTES.get((method, path))
+        if handler is not None:
+            return handler
+        taken = tuple(sorted(known for known, route in ADMIN_ROUTES if route == path))
+        if taken:
+            message = f"This route takes {', '.join(taken)}."
+            raise RefusedError(Problem(Reason.METHOD_NOT_ALLOWED, message, allow=taken))
+        known = ", ".join(sorted({route for _, route in ADMIN_ROUTES}))
+        raise BodyError(Reason.NOT_FOUND, f"There is no such route on the admin listener. Routes: {known}.")

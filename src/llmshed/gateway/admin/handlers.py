@@ -1,0 +1,133 @@
+"""The admin listener's routes: what an operator asks of a running gateway. None of them is on the data listener."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass
+from http import HTTPStatus
+from typing import Any
+
+from aiohttp import web
+
+from llmshed.admission.reasons import Reason
+from llmshed.admission.report import equation_report
+from llmshed.admission.state import ControllerState
+from llmshed.engines.base import BodyError
+from llmshed.gateway.admin.classification import classified
+from llmshed.gateway.daemon.app import Gateway
+from llmshed.gateway.daemon.reload import ReloadResult
+from llmshed.gateway.door.answers import json_answer
+from llmshed.gateway.door.body import parse_body
+from llmshed.gateway.door.intake import read_body
+from llmshed.observability.decisions import MAX_LISTED
+from llmshed.observability.observer import CONTENT_TYPE
+
+STATE_SCHEMA = "llmshed.state/1"
+DECISIONS_SCHEMA = "llmshed.decisions/1"
+READY_SCHEMA = "llmshed.ready/1"
+CLASSIFY_SCHEMA = "llmshed.classify/1"
+RELOAD_SCHEMA = "llmshed.reload/1"
+DEFAULT_LISTED = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Administration:
+    """A gateway and what only its operator may do with it.
+
+    Args:
+        gateway: the gateway.
+        reload: reads its configuration again and takes it if it is valid.
+    """
+
+    gateway: Gateway
+    reload: Callable[[], Awaitable[ReloadResult]]
+
+
+async def metrics(house: Administration, request: web.BaseRequest) -> web.Response:
+    """Return all metrics in Prometheus's text format."""
+    del request
+    body = await house.gateway.observer.scrape_in_slices(
+        house.gateway.driver.state(), house.gateway.driver.violations()
+    )
+    return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store"})
+
+
+async def livez(house: Administration, request: web.BaseRequest) -> web.Response:
+    """Answer 200: a loop that answers is alive, whatever its replicas do."""
+    del house, request
+    return web.Response(text="ok\n")
+
+
+async def readyz(house: Administration, request: web.BaseRequest) -> web.Response:
+    """Answer 200 while requests are taken, else 503; `?verbose` lists the checks."""
+    checks = house.gateway.checks()
+    ready = all(checks.values())
+    status = HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE
+    if "verbose" in request.query:
+        return json_answer({"schema": READY_SCHEMA, "ready": ready, "checks": checks}, status=status)
+    failing = ", ".join(name for name, holds in checks.items() if not holds)
+    return web.Response(status=status, text="ok\n" if ready else f"not ready: {failing}\n")
+
+
+async def state(house: Administration, request: web.BaseRequest) -> web.Response:
+    """Return every ledger and queue as it stands."""
+    del request
+    return json_answer({"schema": STATE_SCHEMA, **state_report(house.gateway)})
+
+
+def state_report(gateway: Gateway) -> dict[str, Any]:
+    """Return the gateway's state as plain values, for `/admin/state` and for SIGUSR1."""
+    ledgers = gateway.driver.state()
+    return {
+        "config_version": gateway.snapshot.version,
+        "ready": all(gateway.checks().values()),
+        "checks": gateway.checks(),
+        "draining": ledgers.draining,
+        "requests_in_house": gateway.running(),
+        "live_requests": ledgers.live_requests,
+        "counting": {
+            "small_queue_bytes": gateway.counting.small_queue_bytes,
+            "large_queue_bytes": gateway.counting.large_queue_bytes,
+        },
+        "replicas": _replicas(ledgers),
+        "violations": gateway.driver.violations(),
+    }
+
+
+def _replicas(ledgers: ControllerState) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": replica.name,
+            "pool": replica.pool,
+            "up": replica.up,
+            "profile": replica.profile,
+            "equation": equation_report(replica.equation),
+            "releasing_tokens": replica.releasing_tokens,
+            "lanes": {lane: asdict(use) for lane, use in replica.lanes.items()},
+        }
+        for replica in ledgers.replicas
+    ]
+
+
+async def decisions(house: Administration, request: web.BaseRequest) -> web.Response:
+    """Return the last decisions with their equations, newest first; `?n=` says how many, `?request_id=` which one."""
+    wanted = request.query.get("request_id")
+    if wanted is not None:
+        found = house.gateway.decision_log.find(wanted)
+        return json_answer({"schema": DECISIONS_SCHEMA, "decisions": [] if found is None else [found]})
+    number = request.query.get("n", str(DEFAULT_LISTED))
+    if not (number.isascii() and number.isdigit() and len(number) <= 7 and int(number) >= 1):
+        raise BodyError(Reason.MALFORMED, f"n: must be a whole number from 1; at most {MAX_LISTED} are listed", "n")
+    return json_answer({"schema": DECISIONS_SCHEMA, "decisions": house.gateway.decision_log.last(int(number))})
+
+
+async def reload(house: Administration, request: web.BaseRequest) -> web.Response:
+    """Read the configuration again, and say what came of it: 200 when it is in force, 400 when the old one is kept."""
+    del request
+    result = await house.reload()
+    status = HTTPStatus.OK if result.in_force else HTTPStatus.BAD_REQUEST
+    return json_answer({"schema": RELOAD_SCHEMA, **asdict(result)}, status=status)
+
+
+async def classify(house: Administration, request: web.BaseRequest) -> web.Response:
+    """Say what would become of a request now; nothing is charged and nothing is sent."""
+    body = parse_body(await read_body(request, house.gateway.snapshot.config.server, house.gateway.clock.now))
+    return json_answer({"schema": CLASSIFY_SCHEMA, **await classified(house.gateway, body)})

@@ -1,0 +1,1 @@
+"""Counting prompts off the event loop, behind bounded queues."""

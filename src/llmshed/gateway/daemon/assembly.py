@@ -1,0 +1,117 @@
+"""Putting a gateway together from what was read of its configuration, and giving it another one while it runs."""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from llmshed.admission.controller import AdmissionController
+from llmshed.admission.settings import admission_policy
+from llmshed.clock import Clock
+from llmshed.config.settings import Config
+from llmshed.gateway.contract.refusals import ContractWriter
+from llmshed.gateway.counting.pool import CountingPool
+from llmshed.gateway.daemon.app import Gateway, Parts
+from llmshed.gateway.daemon.reload import Inputs
+from llmshed.gateway.daemon.snapshot import Snapshot, config_version, lane_timeouts
+from llmshed.gateway.door.auth import read_admin_access, read_key_ring
+from llmshed.gateway.driver import Driver
+from llmshed.gateway.hashing import read_hasher
+from llmshed.gateway.relay.aiohttp_upstream import AiohttpUpstream
+from llmshed.gateway.relay.relay import Relay
+from llmshed.gateway.replicas.fleet import Fleet
+from llmshed.gateway.replicas.pool_tools import counter_loader
+from llmshed.observability.decisions import DecisionLog
+from llmshed.observability.goodput import objectives_of
+from llmshed.observability.observer import Observer
+
+
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """Where a gateway tells of itself.
+
+    Args:
+        observer: metrics and decision log.
+        decision_log: the decisions that are remembered.
+        on_config: is told of each configuration that is taken.
+    """
+
+    observer: Observer
+    decision_log: DecisionLog
+    on_config: Callable[[Config], None]
+
+
+def read_inputs(config: Config) -> Inputs:
+    """Read the secrets that a configuration names.
+
+    Raises:
+        ConfigError: a file cannot be used.
+    """
+    return Inputs(config, read_key_ring(config), read_admin_access(config))
+
+
+class Assembly:
+    """A gateway with the means to give it another configuration."""
+
+    def __init__(self, inputs: Inputs, reports: Reports, clock: Clock) -> None:
+        """Make every part; needs a running event loop. Nothing listens and no replica is met before `take`.
+
+        Raises:
+            ConfigError: the hash key's file cannot be used.
+        """
+        config = inputs.config
+        hasher = read_hasher(None if config.log.hash_key_file is None else Path(config.log.hash_key_file))
+        driver = Driver(AdmissionController(admission_policy(config)), clock)
+        upstream = AiohttpUpstream(config.upstream)
+        self._clock = clock
+        self._reports = reports
+        self._fleet = Fleet(driver, upstream, clock, reports.observer, counter_loader(hasher.key))
+        self._upstream = upstream
+        parts = Parts(
+            clock=clock,
+            driver=driver,
+            fleet=self._fleet,
+            counting=CountingPool(config.counting, clock),
+            observer=reports.observer,
+            decision_log=reports.decision_log,
+            hasher=hasher,
+            upstream=upstream,
+        )
+        self.gateway = Gateway(parts, self._snapshot(inputs))
+
+    def take(self, inputs: Inputs) -> str:
+        """Put a configuration in force, all at once, and return its version.
+
+        Raises:
+            ProfileError: a profile cannot be used; nothing was changed.
+        """
+        config = inputs.config
+        self._fleet.reconcile(config)
+        snapshot = self._snapshot(inputs)
+        self.gateway.use(snapshot)
+        self._reports.decision_log.use_history(config.server.decision_history)
+        self._reports.on_config(config)
+        self._reports.observer.config_loaded(snapshot.version, objectives_of(config.lanes), self._clock.wall())
+        return snapshot.version
+
+    async def close(self) -> None:
+        """End the replicas' lives, the connections to them and the counting threads."""
+        await self._fleet.close()
+        await self._upstream.close()
+        self.gateway.counting.close()
+        self.gateway.driver.close()
+
+    def _snapshot(self, inputs: Inputs) -> Snapshot:
+        admission = inputs.config.admission
+        contract = ContractWriter(
+            secrets.SystemRandom().random, admission.retry_jitter_ratio, admission.max_retry_after_seconds
+        )
+        return Snapshot(
+            config=inputs.config,
+            version=config_version(inputs.config),
+            keys=inputs.keys,
+            admin=inputs.admin,
+            contract=contract,
+            relay=Relay(self._upstream, contract, self._clock, self._fleet.url, self._fleet),
+            timeouts=lane_timeouts(inputs.config),
+        )

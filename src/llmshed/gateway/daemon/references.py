@@ -1,0 +1,55 @@
+"""Whether the files that a configuration names can be used, so that `config check` says what `serve` would."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from llmshed.config.settings import Config
+from llmshed.errors import ConfigError, LlmshedError
+from llmshed.gateway.door.auth import read_admin_access, read_key_ring
+from llmshed.gateway.profile_file import read_profile
+
+
+def reference_problems(config: Config) -> tuple[str, ...]:
+    """Return what is wrong with the files named in a valid configuration whose paths are whole; empty when all serve.
+
+    Keys files, the admin token, the hash key, profiles and tokenizer directories are opened; hub ids are not asked for.
+    """
+    problems: list[str] = []
+    for attempt in (partial(read_key_ring, config), partial(read_admin_access, config)):
+        problems += _said(attempt)
+    for index, pool in enumerate(config.pools):
+        if pool.profile is not None:
+            said = _said(partial(read_profile, Path(pool.profile)))
+            problems += [f"pools[{index}].profile: {line}" for line in said]
+        problems += [f"pools[{index}].tokenizer: {line}" for line in _tokenizer_problems(pool.tokenizer)]
+    return (*problems, *_log_problems(config))
+
+
+def _said(attempt: Callable[[], object]) -> tuple[str, ...]:
+    try:
+        attempt()
+    except ConfigError as error:
+        return error.problems
+    except LlmshedError as error:
+        return tuple(str(error).splitlines())
+    return ()
+
+
+def _tokenizer_problems(place: str) -> Iterator[str]:
+    directory = Path(place)
+    if directory.is_absolute() and not (directory / "tokenizer.json").is_file():
+        yield f"{place}: no tokenizer.json in it; accepted: a directory that has one, a hub id, or `auto`"
+
+
+def _log_problems(config: Config) -> Iterator[str]:
+    if config.log.hash_key_file is not None:
+        path = Path(config.log.hash_key_file)
+        try:
+            if not path.read_bytes().strip():
+                yield f"log.hash_key_file: {path}: is empty, so that anybody could compute the hashes"
+        except OSError as error:
+            yield f"log.hash_key_file: {path}: cannot be read: {error.strerror}"
+    sink = Path(config.log.decisions)
+    if sink.is_absolute() and not sink.parent.is_dir():
+        yield f"log.decisions: {sink}: there is no directory {sink.parent}"

@@ -1,0 +1,62 @@
+"""From the bytes of a body to a counted request: the steps that generating and counting routes share."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from llmshed.admission.policy import PoolPolicy
+from llmshed.admission.reasons import Reason
+from llmshed.engines.base import BodyError, Call, Route
+from llmshed.gateway.contract.refusals import Problem
+from llmshed.gateway.daemon.app import Gateway
+from llmshed.gateway.door.body import parse_body
+from llmshed.gateway.door.gates import check_body_headers
+from llmshed.gateway.door.intake import read_body
+from llmshed.gateway.door.problems import RefusedError
+from llmshed.gateway.door.visit import Visit
+from llmshed.observability.endings import Phase
+
+
+def check_open(gateway: Gateway, visit: Visit) -> None:
+    """Refuse what needs no body: draining, no replica, the tenant's own quota, a length or form that is not taken.
+
+    Raises:
+        RefusedError: the core's own refusal.
+        BodyError: as `gates.check_body_headers`.
+    """
+    verdict = gateway.driver.gate(visit.tenant or "")
+    if verdict is not None:
+        visit.verdict = verdict
+        raise RefusedError(Problem.from_verdict(verdict))
+    check_body_headers(visit.request.headers, visit.snapshot.config.server)
+
+
+async def read_call(gateway: Gateway, visit: Visit) -> tuple[PoolPolicy, Call]:
+    """Read, parse and understand the body; returns the pool whose engine and tokenizer read it.
+
+    Raises:
+        BodyError: anything that `intake`, `body` or the engine refuse, or a model that no pool serves.
+    """
+    visit.phase = Phase.BODY
+    raw = await read_body(visit.request, visit.snapshot.config.server, gateway.clock.now)
+    body = parse_body(raw)
+    pool = pool_of(gateway.policy.pools, body)
+    visit.call = gateway.fleet.engine(pool.name).read_call(Route(visit.path), body)
+    return pool, visit.call
+
+
+def pool_of(pools: tuple[PoolPolicy, ...], body: Mapping[str, Any]) -> PoolPolicy:
+    """Return the first pool of the model that the body names, or the first of all when it names none.
+
+    Pools of one model share its tokenizer and differ in lanes, which the core chooses later.
+
+    Raises:
+        BodyError: `not_found`, with the models that are served; the name that was sent is not repeated.
+    """
+    model = body.get("model")
+    if not isinstance(model, str):
+        return pools[0]  # an absent model is the engine's own, a number is refused by the engine's adapter
+    for pool in pools:
+        if pool.serves(model):
+            return pool
+    served = ", ".join(dict.fromkeys(pool.model for pool in pools))
+    raise BodyError(Reason.NOT_FOUND, f"That model is not served here. Models: {served}.", "model")

@@ -1,0 +1,179 @@
+"""One request of the data listener from arrival to ending: what is known of it so far, for its one decision line."""
+
+import asyncio
+from dataclasses import dataclass, field, replace
+
+from aiohttp import web
+
+from llmshed.admission.reasons import Reason
+from llmshed.admission.request import Request
+from llmshed.admission.verdict import Decision as Outcome
+from llmshed.admission.verdict import Verdict
+from llmshed.engines.base import Call, Dialect
+from llmshed.gateway.contract.problem import Problem
+from llmshed.gateway.contract.refusals import Timings, client_request_id_of, request_id_of
+from llmshed.gateway.daemon.snapshot import Snapshot
+from llmshed.gateway.relay.outcome import RelayOutcome
+from llmshed.observability.decisions import Decision, Waits
+from llmshed.observability.endings import EndedBy, Ending, Phase, termination
+
+_MOST_RETRIES = 1000
+
+
+@dataclass(slots=True, eq=False)
+class Visit:
+    """What is known of one request; each step of its life fills in what it learns.
+
+    Args:
+        request: the request as it arrived.
+        arrived_at: clock reading at its headers.
+        arrived_wall: wall clock then, in seconds since the epoch.
+        request_id: the id told to the client.
+        well_framed: whether its headers leave no doubt where it ends, so that its connection may go on.
+        phase: the step that it is in.
+        tenant: owner of its key; None before it was checked.
+        snapshot: the settings that it came under, kept to its end whatever is reloaded meanwhile.
+        call: its body, read; None before.
+        asked: the request as the core sees it, counted; None before.
+        verdict: what admission decided; None before.
+        problem: what it was refused with; None while it is not.
+        untruncated_tokens: count of the prompt before `truncate` cuts it; None without one.
+        counted_seconds: waiting for and running the count.
+        queued_seconds: waiting for admission.
+        admitted_at: clock reading at the verdict; None before.
+        relayed: what became of it at the engine.
+        relaying: whether the relay has it, which then ends it by itself.
+        told_wait_seconds: the wait that a refusal told.
+        status: status of an answer that the gateway wrote itself; 0 while there is none.
+        task: the task that handles it.
+        broken_off: set when the gateway itself ends the request, so that its cancellation is not the client's.
+    """
+
+    request: web.BaseRequest
+    arrived_at: float
+    arrived_wall: float
+    snapshot: Snapshot
+    request_id: str = ""
+    well_framed: bool = False
+    phase: Phase = Phase.AUTHENTICATION
+    tenant: str | None = None
+    call: Call | None = None
+    asked: Request | None = None
+    verdict: Verdict | None = None
+    problem: Problem | None = None
+    untruncated_tokens: int | None = None
+    counted_seconds: float | None = None
+    queued_seconds: float | None = None
+    admitted_at: float | None = None
+    relayed: RelayOutcome = field(default_factory=RelayOutcome)
+    relaying: bool = False
+    told_wait_seconds: float | None = None
+    status: int = 0
+    task: "asyncio.Task[object] | None" = field(default_factory=asyncio.current_task)
+    broken_off: bool = False
+
+    def __post_init__(self) -> None:
+        """Take the client's id, or draw one."""
+        self.request_id = request_id_of(self.request.headers)
+
+    def break_off(self) -> None:
+        """End a request that the relay does not have."""
+        if not self.relaying and not self.broken_off and self.task is not None:
+            self.broken_off = True
+            self.task.cancel()
+
+    @property
+    def path(self) -> str:
+        """Return the path as it was sent, undecoded: routes are compared byte by byte."""
+        return self.request.rel_url.raw_path
+
+    @property
+    def dialect(self) -> Dialect:
+        """Return the dialect of errors on this path, known or not."""
+        return Dialect.OPENAI if self.path.startswith("/v1/") else Dialect.NATIVE
+
+    @property
+    def client_is_here(self) -> bool:
+        """Say whether the connection still stands."""
+        transport = self.request.transport
+        return transport is not None and not transport.is_closing()
+
+    def timings(self, now: float | None = None) -> Timings:
+        """Return the waits for Server-Timing; `now` closes the total of an answer that is complete."""
+        total = None if now is None else now - self.arrived_at
+        return Timings(self.counted_seconds or 0.0, self.queued_seconds or 0.0, total)
+
+    def decision(self, now: float) -> Decision:
+        """Return the decision line of the request, which has ended."""
+        relayed, call, asked = self.relayed, self.call, self.asked
+        ending, ended_by, phase = self._ending()
+        verdict = relayed.verdict or self.verdict
+        line = Decision(
+            time_seconds=self.arrived_wall,
+            request_id=self.request_id,
+            route=self.path,
+            status=self.status or relayed.status,
+            ending=ending,
+            termination=termination(ended_by, phase),
+            client_request_id=client_request_id_of(self.request.headers),
+            tenant=self.tenant,
+            config_version=self.snapshot.version,
+            retry_count=_retry_count(self.request.headers.get("x-stainless-retry-count", "")),
+        )
+        return replace(
+            line.with_verdict(verdict) if verdict is not None else replace(line, decision=_unjudged(ending)),
+            reason=self._reason(verdict),
+            model=None if asked is None else asked.model,
+            streamed=None if call is None else call.streamed,
+            prompt_tokens=() if asked is None else asked.prompt_tokens,
+            copies=1 if call is None else call.copies,
+            asked_output_tokens=None if call is None else call.asked_output_tokens,
+            output_tokens=relayed.output_tokens,
+            retry_after_seconds=self.told_wait_seconds or relayed.retry_after_seconds,
+            session=None if asked is None else asked.session,
+            prefix_blocks=() if asked is None else asked.prefix_blocks,
+            waits=self._waits(now),
+        )
+
+    def _ending(self) -> tuple[Ending, EndedBy, Phase]:
+        relayed = self.relayed
+        if relayed.ending is not None:
+            return relayed.ending, relayed.ended_by, relayed.phase
+        if self.problem is not None:
+            queued = self.verdict is not None and self.verdict.decision is Outcome.QUEUE
+            return Ending.EVICTED if queued else Ending.REFUSED, EndedBy.GATEWAY, self.phase
+        if self.status:
+            return Ending.FINISHED, EndedBy.NOBODY, Phase.COMPLETE
+        return Ending.CANCELLED, EndedBy.CLIENT, self.phase
+
+    def _reason(self, verdict: Verdict | None) -> Reason | None:
+        if self.problem is not None:
+            return self.problem.reason
+        return self.relayed.reason or (None if verdict is None else verdict.reason)
+
+    def _waits(self, now: float) -> Waits:
+        relayed = self.relayed
+        ended_at = now if relayed.ended_at is None else relayed.ended_at
+        first_at, tokens = relayed.first_token_at, relayed.output_tokens
+        sent_at, admitted_at = relayed.sent_at, self.admitted_at
+        return Waits(
+            counting_seconds=self.counted_seconds,
+            queue_seconds=self.queued_seconds,
+            connect_seconds=None if sent_at is None or admitted_at is None else sent_at - admitted_at,
+            ttft_seconds=None if first_at is None else first_at - self.arrived_at,
+            tpot_seconds=(ended_at - first_at) / (tokens - 1)
+            if first_at is not None and tokens and tokens > 1
+            else None,
+            total_seconds=ended_at - self.arrived_at,
+        )
+
+
+def _unjudged(ending: Ending) -> Outcome:
+    """Return the decision on a request that never came before the core: what was served was let in."""
+    return Outcome.ADMIT if ending is Ending.FINISHED else Outcome.REFUSE
+
+
+def _retry_count(text: str) -> int | None:
+    """Read what SDKs say of their tries; anything but a small number is no number of tries."""
+    valid = text.isascii() and text.isdigit() and len(text) <= 4
+    return min(int(text), _MOST_RETRIES) if valid else None

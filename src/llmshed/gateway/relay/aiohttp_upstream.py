@@ -1,0 +1,291 @@
+"""The upstream client on aiohttp: pooled connections, strict framing, and proof of what a lost replica has read."""
+
+import contextlib
+import functools
+import socket
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+from typing import Any, Self
+
+import aiohttp
+from aiohttp import AddrInfoType
+from aiohttp.client_proto import ResponseHandler
+from multidict import CIMultiDict
+
+from llmshed.config.server import UpstreamSettings
+from llmshed.gateway.relay.upstream import LostError, NotSentError
+
+_HOP_BY_HOP = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+"""Headers of one hop (RFC 9110, 7.6.1 and 7.6.2); those that `Connection` names are dropped too."""
+
+_REQUEST_HEADERS = {"User-Agent": "llmshed", "Accept-Encoding": "identity"}
+
+# struct tcp_info of Linux >= 4.1: eight bytes, 24 words of 32 bits, two pacing rates of 64 bits, tcpi_bytes_acked.
+_BYTES_ACKED_AT = 8 + 24 * 4 + 2 * 8
+
+
+def _acked_bytes(transport: object) -> int | None:
+    """Return how many bytes the peer's kernel has acknowledged on a connection; None where the system cannot tell."""
+    if sys.platform != "linux" or not hasattr(transport, "get_extra_info"):
+        return None
+    end = _BYTES_ACKED_AT + 8
+    try:
+        info: bytes = transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, end)
+    except (OSError, AttributeError):
+        return None
+    return int.from_bytes(info[_BYTES_ACKED_AT:end], sys.byteorder) if len(info) == end else None
+
+
+class _WitnessedConnection(ResponseHandler):
+    """A connection that knows, when it is lost, whether the peer can have read any byte of the present request.
+
+    A replica that closes an idle connection while a request is on its way answers with an orderly end (FIN) that
+    acknowledges nothing of it: such a request is safe to send again. A reset proves nothing, because a kernel may hold
+    its acknowledgement back for 40 ms while the process already reads.
+    """
+
+    acked_before: int | None = None
+    used = False
+    reused = False
+    left_unread = False
+
+    def begin_request(self) -> None:
+        self.reused = self.used
+        self.used = True
+        self.left_unread = False
+        self.acked_before = _acked_bytes(self.transport)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        orderly = exc is None or isinstance(exc, BrokenPipeError)
+        if orderly and self.transport is not None and self.acked_before is not None:
+            self.left_unread = _acked_bytes(self.transport) == self.acked_before
+        super().connection_lost(exc)
+
+
+class _Attempt:
+    """One try to send a request; the connector tells it which connection it got."""
+
+    def __init__(self, on_connected: Callable[[], None] | None) -> None:
+        self._on_connected = on_connected
+        self.connection: _WitnessedConnection | None = None
+
+    def connected(self, connection: ResponseHandler | None) -> None:
+        if isinstance(connection, _WitnessedConnection):
+            connection.begin_request()
+            self.connection = connection
+        if self._on_connected is not None:
+            self._on_connected()
+
+    def abort(self) -> None:
+        if self.connection is not None:
+            self.connection.abort()
+
+
+_attempt: ContextVar[_Attempt] = ContextVar("_attempt")
+
+
+class _Connector(aiohttp.TCPConnector):
+    """A connector of witnessed connections."""
+
+    def __init__(self, pool_idle_seconds: float | None) -> None:
+        """Keep idle connections for a time; None makes a new connection for each request."""
+        pooling = {"force_close": True} if pool_idle_seconds is None else {"keepalive_timeout": pool_idle_seconds}
+        super().__init__(limit=0, socket_factory=_replica_socket, **pooling)
+        factory: Any = functools.partial(_WitnessedConnection, loop=self._loop)  # aiohttp types its own exact class
+        self._factory = factory
+
+    async def connect(
+        self,
+        req: aiohttp.ClientRequest,
+        traces: list[aiohttp.tracing.Trace],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - the signature is aiohttp's
+    ) -> aiohttp.connector.Connection:
+        connection = await super().connect(req, traces, timeout)
+        _attempt.get().connected(connection.protocol)
+        return connection
+
+
+def _replica_socket(address: AddrInfoType) -> socket.socket:
+    """Make a socket that notices a host which vanished without a word within 20 s, in whatever direction it waits."""
+    family, kind, protocol, _, _ = address
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in {
+        "TCP_KEEPIDLE": 8,
+        "TCP_KEEPINTVL": 3,
+        "TCP_KEEPCNT": 3,
+        "TCP_USER_TIMEOUT": 17_000,
+    }.items():
+        if hasattr(socket, name):
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return made
+
+
+class AiohttpAnswer:
+    """An answer over aiohttp."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        """Take over a response whose headers have come."""
+        self._response = response
+        self._headers = _end_to_end(response.headers)
+
+    @property
+    def status(self) -> int:
+        """Return the HTTP status."""
+        return self._response.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Return the end-to-end headers."""
+        return self._headers
+
+    async def read(self) -> bytes:
+        """Return the next bytes of the body, `b""` at its end.
+
+        Raises:
+            LostError: the body ended before its framing says.
+        """
+        try:
+            return await self._response.content.readany()
+        except (aiohttp.ClientError, OSError) as error:
+            raise LostError(f"the replica broke off its answer: {_told(error)}") from error
+
+    def close(self) -> None:
+        """Abort the socket unless the body was read to its end, in which case the connection is pooled already."""
+        connection = self._response.connection
+        if connection is not None and connection.transport is not None:
+            connection.transport.abort()
+        self._response.close()
+
+
+class AiohttpUpstream:
+    """An `UpstreamClient` on aiohttp.
+
+    The connector has no limit of its own, because the ledger is the limit: requests beyond it would wait unseen. There
+    is no total time limit, since a stream may last for hours. Redirects, proxies of the environment, cookies and
+    decompression are off.
+    """
+
+    def __init__(self, settings: UpstreamSettings) -> None:
+        """Open the session; needs a running event loop."""
+        self._pooled = _session(settings, settings.pool_idle_seconds)
+        self._fresh = _session(settings, None)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+    async def send(
+        self,
+        url: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        on_connected: Callable[[], None] | None = None,
+    ) -> AiohttpAnswer:
+        """Send one request and wait for status and headers.
+
+        A pooled connection that proves to have been closed under the request is replaced once, by a new connection: the
+        rest of the pool may be as stale.
+
+        Raises:
+            NotSentError: the replica read no byte.
+            LostError: it may have, or its answer is not strict HTTP.
+        """
+        attempt = _Attempt(on_connected)
+        try:
+            with _witnessed(attempt):
+                return await _exchange(self._pooled, url, body, headers)
+        except NotSentError:
+            if attempt.connection is None or not attempt.connection.reused:
+                raise
+        with _witnessed(_Attempt(on_connected)):
+            return await _exchange(self._fresh, url, body, headers)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._pooled.close()
+        await self._fresh.close()
+
+
+def _session(settings: UpstreamSettings, pool_idle_seconds: float | None) -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(
+        connector=_Connector(pool_idle_seconds),
+        timeout=aiohttp.ClientTimeout(
+            total=None, connect=settings.connect_timeout_seconds, sock_connect=settings.connect_timeout_seconds
+        ),
+        auto_decompress=False,
+        trust_env=False,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        headers=_REQUEST_HEADERS,
+    )
+
+
+async def _exchange(
+    session: aiohttp.ClientSession, url: str, body: bytes | None, headers: Mapping[str, str]
+) -> AiohttpAnswer:
+    response = await session.request(
+        "GET" if body is None else "POST", url, data=body, headers=headers, allow_redirects=False
+    )
+    if (fault := _framing_fault(response)) is not None:
+        response.close()
+        raise LostError(f"the replica's answer {fault}")
+    return AiohttpAnswer(response)
+
+
+@contextlib.contextmanager
+def _witnessed(attempt: _Attempt) -> Iterator[None]:
+    """Turn what goes wrong in one try into what is known about it; the socket is gone in every such case."""
+    token = _attempt.set(attempt)
+    try:
+        yield
+    except (aiohttp.ClientError, OSError) as error:
+        attempt.abort()
+        if attempt.connection is None:
+            raise NotSentError(f"the replica cannot be reached: {_told(error)}") from error
+        if attempt.connection.left_unread:
+            raise NotSentError("the replica closed the connection before it read the request") from error
+        raise LostError(f"the replica was lost before it answered: {_told(error)}") from error
+    except BaseException:
+        attempt.abort()
+        raise
+    finally:
+        _attempt.reset(token)
+
+
+def _framing_fault(response: aiohttp.ClientResponse) -> str | None:
+    """Return what makes the length of an answer ambiguous, for which some parsers choose one of two readings."""
+    lengths = response.headers.getall("Content-Length", [])
+    codings = response.headers.getall("Transfer-Encoding", [])
+    if len(lengths) > 1:
+        return "has two lengths"
+    if lengths and codings:
+        return "has both a length and a transfer coding"
+    if codings and [coding.strip().lower() for coding in codings] != ["chunked"]:
+        return "has a transfer coding other than chunked"
+    return None
+
+
+def _end_to_end(headers: Mapping[str, str]) -> CIMultiDict[str]:
+    """Return the headers that are not about the connection; a repeated one keeps all its values."""
+    named = {name.strip().lower() for name in headers.get("Connection", "").split(",")}
+    dropped = _HOP_BY_HOP | named
+    return CIMultiDict((name, value) for name, value in headers.items() if name.lower() not in dropped)
+
+
+def _told(error: BaseException) -> str:
+    return str(error) or type(error).__name__

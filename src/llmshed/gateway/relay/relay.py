@@ -1,0 +1,200 @@
+"""From an admitted ticket to the end of the answer: at most two replicas, exactly one ending."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from llmshed.admission.verdict import Verdict
+from llmshed.clock import Clock
+from llmshed.gateway.contract.problem import Problem
+from llmshed.gateway.contract.refusals import Answer, ContractWriter
+from llmshed.gateway.relay.failures import ExchangeError, given_up
+from llmshed.gateway.relay.headers import engine_headers
+from llmshed.gateway.relay.job import RelayJob, TrafficListener
+from llmshed.gateway.relay.outcome import RelayOutcome
+from llmshed.gateway.relay.stream import ClientGoneError, StreamRelay
+from llmshed.gateway.relay.upstream import NotSentError, UpstreamAnswer, UpstreamClient
+from llmshed.gateway.relay.whole import relay_whole
+from llmshed.gateway.ticket import Ticket
+from llmshed.observability.endings import EndedBy, Ending, Phase
+from llmshed.observability.metrics import UpstreamErrorKind
+
+__all__ = ["Relay", "RelayJob", "RelayOutcome", "TrafficListener"]
+
+
+class Relay:
+    """Sends admitted requests to their replicas and their answers to the clients.
+
+    Args:
+        upstream: the way to the replicas.
+        contract: writes failures in the route's dialect.
+        clock: the clock of the outcomes' readings.
+        replica_url: returns the base URL of a replica by its name; KeyError when it is gone.
+        listener: is told how the replicas fare.
+        write_stall_seconds: how long a client may leave written bytes unread before it counts as gone.
+    """
+
+    def __init__(
+        self,
+        upstream: UpstreamClient,
+        contract: ContractWriter,
+        clock: Clock,
+        replica_url: Callable[[str], str],
+        listener: TrafficListener,
+        write_stall_seconds: float = 60.0,
+    ) -> None:
+        """Keep the collaborators."""
+        self._upstream = upstream
+        self._contract = contract
+        self._clock = clock
+        self._replica_url = replica_url
+        self._listener = listener
+        self._write_stall_seconds = write_stall_seconds
+        self._running: set[asyncio.Timeout] = set()
+
+    def break_off(self) -> None:
+        """End every exchange that runs with an error, since the gateway shuts down."""
+        now = asyncio.get_running_loop().time()
+        for running in self._running:
+            running.reschedule(now)
+
+    async def serve(self, job: RelayJob, outcome: RelayOutcome) -> web.StreamResponse:
+        """Run one request to its end and return the response, whose body is already written if it is a stream.
+
+        `outcome` is complete when this returns or raises; the ticket has had its one ending. A client that leaves
+        cancels the task (aiohttp's `handler_cancellation`): the upstream socket is then closed before the
+        CancelledError goes on.
+        """
+        try:
+            successor: Ticket | Verdict = job.ticket
+            while isinstance(successor, Ticket):
+                outcome.verdict = successor.verdict
+                with successor as ticket:
+                    try:
+                        return await self._exchange(job, ticket, outcome)
+                    except NotSentError:
+                        successor = await self._elsewhere(ticket, outcome)
+            return self._refuse(job, successor, outcome)
+        except asyncio.CancelledError:
+            if outcome.ending is None:
+                _note_ending(outcome, Ending.CANCELLED, EndedBy.CLIENT)
+            raise
+        finally:
+            outcome.ended_at = self._clock.now()
+
+    async def _exchange(self, job: RelayJob, ticket: Ticket, outcome: RelayOutcome) -> web.StreamResponse:
+        """Try one replica and end the ticket, unless the replica read no byte."""
+        streamed = job.call.streamed
+        stream = StreamRelay(job, ticket, outcome, self._clock, self._write_stall_seconds) if streamed else None
+        try:
+            response = await self._unless_broken_off(job, ticket, stream, outcome)
+        except ExchangeError as error:
+            ticket.failed(engine_holds=error.engine_holds)
+            self._note_failure(error, ticket, outcome)
+            return await self._tell_failure(error.problem, job, stream, outcome)
+        except ClientGoneError:
+            ticket.cancelled(sent=True)
+            _note_ending(outcome, Ending.CANCELLED, EndedBy.CLIENT)
+            return web.Response() if stream is None or stream.response is None else stream.response
+        except asyncio.CancelledError:
+            ticket.cancelled(sent=outcome.sent_at is not None)
+            raise
+        ticket.finished(outcome.output_tokens)
+        self._listener.answered(ticket.replica)
+        outcome.status = response.status
+        outcome.phase = Phase.COMPLETE
+        _note_ending(outcome, Ending.FINISHED, EndedBy.NOBODY)
+        return await _with_end(response)
+
+    async def _unless_broken_off(
+        self, job: RelayJob, ticket: Ticket, stream: StreamRelay | None, outcome: RelayOutcome
+    ) -> web.StreamResponse:
+        send = self._sender(job, ticket, outcome)
+        try:
+            async with asyncio.timeout(None) as running:
+                self._running.add(running)
+                try:
+                    if stream is None:
+                        return await relay_whole(send, job, ticket.verdict, outcome)
+                    return await stream.run(send)
+                finally:
+                    self._running.discard(running)
+        except TimeoutError:
+            raise given_up(job, ticket.verdict) from None
+
+    def _sender(self, job: RelayJob, ticket: Ticket, outcome: RelayOutcome) -> Callable[[], Awaitable[UpstreamAnswer]]:
+        def on_connected() -> None:
+            outcome.sent_at = self._clock.now()
+            outcome.phase = Phase.PREFILL
+
+        async def send() -> UpstreamAnswer:
+            try:
+                base_url = self._replica_url(ticket.replica)
+            except KeyError:
+                raise NotSentError(f"replica {ticket.replica} is no longer configured") from None
+            body = job.engine.write_body(job.call, ticket.verdict.output_ceiling_tokens or 0)
+            headers = engine_headers(job.call, job.request.headers)
+            return await self._upstream.send(base_url + job.call.route.value, body, headers, on_connected)
+
+        return send
+
+    async def _elsewhere(self, ticket: Ticket, outcome: RelayOutcome) -> Ticket | Verdict:
+        self._listener.failed(ticket.replica, UpstreamErrorKind.NOT_SENT)
+        outcome.sent_at = None
+        outcome.phase = Phase.SENDING
+        outcome.redispatched = True
+        return await ticket.not_sent()
+
+    def _refuse(self, job: RelayJob, verdict: Verdict, outcome: RelayOutcome) -> web.Response:
+        """Answer a request whose replica was lost and that no other one takes."""
+        outcome.verdict = verdict
+        outcome.reason = verdict.reason
+        outcome.message = verdict.detail
+        _note_ending(outcome, Ending.REFUSED, EndedBy.UPSTREAM)
+        return self._problem_response(Problem.from_verdict(verdict, job.admitted), job, outcome)
+
+    def _note_failure(self, error: ExchangeError, ticket: Ticket, outcome: RelayOutcome) -> None:
+        outcome.reason = error.problem.reason
+        outcome.message = error.problem.message
+        _note_ending(outcome, Ending.FAILED, EndedBy.GATEWAY if error.engine_holds else EndedBy.UPSTREAM)
+        if error.kind is not None:
+            self._listener.failed(ticket.replica, error.kind)
+        elif not error.engine_holds:
+            self._listener.answered(ticket.replica)
+
+    async def _tell_failure(
+        self, problem: Problem, job: RelayJob, stream: StreamRelay | None, outcome: RelayOutcome
+    ) -> web.StreamResponse:
+        """Tell the client: by a whole answer, or by one event once the 200 is sent, with no terminator after it."""
+        if stream is None or stream.response is None:
+            return self._problem_response(problem, job, outcome)
+        if not stream.failure_was_relayed:
+            event = self._contract.error_event(problem, job.call.route.dialect, job.request_id)
+            try:
+                async with asyncio.timeout(self._write_stall_seconds):
+                    await stream.response.write(event)
+            except (ConnectionError, TimeoutError):
+                return stream.response
+        return await _with_end(stream.response)
+
+    def _problem_response(self, problem: Problem, job: RelayJob, outcome: RelayOutcome) -> web.Response:
+        accept = job.request.headers.get("Accept")
+        answer: Answer = self._contract.refusal(problem, job.call.route.dialect, job.request_id, accept)
+        outcome.status = answer.status
+        outcome.retry_after_seconds = answer.retry_after_seconds
+        return web.Response(status=answer.status, headers=answer.headers, body=answer.body)
+
+
+async def _with_end(response: web.StreamResponse) -> web.StreamResponse:
+    """Write the end of a stream's body; a whole response is written by the server."""
+    if response.prepared:
+        with contextlib.suppress(ConnectionError):  # a client that left after the last event is owed nothing
+            await response.write_eof()
+    return response
+
+
+def _note_ending(outcome: RelayOutcome, ending: Ending, ended_by: EndedBy) -> None:
+    outcome.ending = ending
+    outcome.ended_by = ended_by

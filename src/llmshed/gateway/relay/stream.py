@@ -1,0 +1,187 @@
+"""The relay of a stream of events: bytes go straight on, a reader follows from the side."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from llmshed.clock import Clock
+from llmshed.engines.base import EngineFailure
+from llmshed.gateway.relay.failures import ExchangeError, broken_off, fell_silent, told_by_engine
+from llmshed.gateway.relay.headers import client_headers
+from llmshed.gateway.relay.job import RelayJob
+from llmshed.gateway.relay.outcome import RelayOutcome
+from llmshed.gateway.relay.timeouts import Watch
+from llmshed.gateway.relay.upstream import MAX_ANSWER_BYTES, LostError, UpstreamAnswer, read_whole
+from llmshed.gateway.ticket import Ticket
+from llmshed.observability.endings import Phase
+from llmshed.observability.metrics import UpstreamErrorKind
+
+LINGER_SECONDS = 1.0
+"""How long a replica may take to close a stream whose last event has come; its connection is not reused after that."""
+
+_LEADING_COMMENTS = re.compile(rb"(?:(?::[^\r\n]*)?(?:\r\n|\n|\r(?!\Z)))*")
+_TERMINATOR = re.compile(rb"(?:\A|(?<=[\r\n]))data: ?\[DONE\]")
+
+
+class ClientGoneError(Exception):
+    """The client's connection broke, or the client left what was written unread for too long."""
+
+
+class StreamRelay:
+    """One streamed exchange.
+
+    The client's status line is held back until the engine's first data event, because TGI sends its 200 before it
+    knows whether it can serve: until then every failure is still a clean HTTP error. `response` is None until then;
+    `failure_was_relayed` says that the engine's own error event has reached the client.
+    """
+
+    def __init__(
+        self, job: RelayJob, ticket: Ticket, outcome: RelayOutcome, clock: Clock, write_stall_seconds: float
+    ) -> None:
+        """Prepare to relay the answer to `job`, whose hold is `ticket`."""
+        self._job = job
+        self._ticket = ticket
+        self._outcome = outcome
+        self._clock = clock
+        self._write_stall_seconds = write_stall_seconds
+        self._reader = job.engine.stream_reader(job.call)
+        self._loop = asyncio.get_running_loop()
+        self._silent_until = float("inf")
+        self.response: web.StreamResponse | None = None
+        self.failure_was_relayed = False
+
+    async def run(self, send: Callable[[], Awaitable[UpstreamAnswer]]) -> web.StreamResponse:
+        """Relay the stream up to its end, which is left to the caller to write.
+
+        Raises:
+            NotSentError: the replica read no byte.
+            ExchangeError: the engine told an error, was lost or fell silent.
+            ClientGoneError: the client cannot be written to.
+        """
+        answer: UpstreamAnswer | None = None
+        try:
+            async with asyncio.timeout(self._job.timeouts.first_byte_seconds):
+                answer = await send()
+                held = await self._hold(answer)
+            response = await self._commit(answer)
+            await self._relay(answer, response, held)
+        except TimeoutError:
+            raise self._silent(self._job.timeouts.first_byte_seconds, UpstreamErrorKind.FIRST_BYTE_TIMEOUT) from None
+        except LostError as error:
+            raise self._broken_off(str(error), UpstreamErrorKind.LOST) from error
+        finally:
+            if answer is not None:
+                answer.close()
+        return response
+
+    async def _hold(self, answer: UpstreamAnswer) -> bytes:
+        """Return the bytes up to and with the first data event, less the comments before it."""
+        if answer.status != 200:
+            failure = self._job.engine.read_failure(answer.status, await read_whole(answer))
+            raise self._told(failure, UpstreamErrorKind.STATUS)
+        facts = self._reader.facts
+        held = b""
+        while not facts.started and facts.failure is None:
+            chunk = await answer.read()
+            if chunk:
+                self._reader.feed(chunk)
+                held = _without_leading_comments(held + chunk)
+            else:
+                self._reader.end()
+                if facts.failure is None:
+                    raise self._broken_off("The engine ended the stream before its first event.")
+            if len(held) > MAX_ANSWER_BYTES:
+                raise self._broken_off("The engine's first event is too long.")
+        if facts.failure is not None:
+            raise self._told(facts.failure)
+        return held
+
+    async def _commit(self, answer: UpstreamAnswer) -> web.StreamResponse:
+        """Send the client status and headers."""
+        self._note_progress()
+        own = {"Cache-Control": "no-cache", **self._job.headers(self._ticket.verdict)}
+        response = self.response = web.StreamResponse(headers=client_headers(answer.headers, own))
+        self._outcome.status = response.status
+        try:
+            await response.prepare(self._job.request)
+        except ConnectionError as error:
+            raise ClientGoneError from error
+        return response
+
+    async def _relay(self, answer: UpstreamAnswer, response: web.StreamResponse, chunk: bytes) -> None:
+        """Pass chunks on, `chunk` first, until the engine's end."""
+        watch = Watch()
+        try:
+            while chunk:
+                await self._write(response, chunk, watch)
+                watch.expect_by(self._silent_until, answer.close)
+                chunk = await answer.read()
+                self._reader.feed(chunk)
+                self._note_progress(chunk)
+                if self._reader.facts.failure is not None:
+                    await self._pass_on_failure(response, chunk, watch)
+            self._reader.end()
+            if not self._reader.facts.complete:
+                raise self._broken_off("The engine ended the stream before its last event.")
+        except LostError:
+            # Only the close was missing when everything had been said.
+            if self._reader.facts.complete:
+                return
+            if watch.expired:
+                raise self._silent(self._job.timeouts.idle_seconds, UpstreamErrorKind.IDLE_TIMEOUT) from None
+            raise
+        finally:
+            watch.stop()
+
+    async def _write(self, response: web.StreamResponse, chunk: bytes, watch: Watch) -> None:
+        watch.expect_within(self._write_stall_seconds, self._abort_client)
+        try:
+            await response.write(chunk)
+        except ConnectionError as error:
+            raise ClientGoneError from error
+
+    async def _pass_on_failure(self, response: web.StreamResponse, chunk: bytes, watch: Watch) -> None:
+        """Write the engine's own error event, less a terminator that would make the stream look complete."""
+        failure = self._reader.facts.failure
+        if failure is None:
+            return
+        self.failure_was_relayed = True
+        terminator = _TERMINATOR.search(chunk)
+        await self._write(response, chunk if terminator is None else chunk[: terminator.start()], watch)
+        raise self._told(failure)
+
+    def _note_progress(self, chunk: bytes = b"data:") -> None:
+        facts = self._reader.facts
+        outcome = self._outcome
+        if facts.output_tokens and outcome.first_token_at is None:
+            outcome.first_token_at = self._clock.now()
+            outcome.phase = Phase.DECODE
+            self._ticket.first_token()
+        outcome.output_tokens = facts.output_tokens
+        outcome.finish_reason = facts.finish_reason
+        if facts.complete:
+            self._silent_until = min(self._silent_until, self._loop.time() + LINGER_SECONDS)
+        elif not chunk.startswith(b":") or b"data:" in chunk:
+            self._silent_until = self._loop.time() + self._job.timeouts.idle_seconds
+
+    def _told(self, failure: EngineFailure, kind: UpstreamErrorKind = UpstreamErrorKind.STREAM) -> ExchangeError:
+        return told_by_engine(failure, kind, self._job, self._ticket.verdict)
+
+    def _broken_off(self, message: str, kind: UpstreamErrorKind = UpstreamErrorKind.STREAM) -> ExchangeError:
+        return broken_off(message, kind, self._job, self._ticket.verdict)
+
+    def _silent(self, seconds: float, kind: UpstreamErrorKind) -> ExchangeError:
+        return fell_silent(seconds, kind, self._job, self._ticket.verdict)
+
+    def _abort_client(self) -> None:
+        transport = self._job.request.transport
+        if transport is not None:
+            transport.abort()
+
+
+def _without_leading_comments(held: bytes) -> bytes:
+    """Drop whole keep-alive comments and blank lines before the first event; they would mean nothing that late."""
+    comments = _LEADING_COMMENTS.match(held)
+    return held[comments.end() :] if comments is not None else held

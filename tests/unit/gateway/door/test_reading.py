@@ -1,0 +1,36 @@
+import pytest
+
+from llmshed.admission.policy import PoolPolicy
+from llmshed.admission.reasons import Reason
+from llmshed.admission.request import Lane
+from llmshed.engines.base import BodyError
+from llmshed.gateway.door.reading import pool_of
+
+POOLS = (
+    PoolPolicy("fast", "org/small", frozenset({"tgi"}), frozenset({Lane.INTERACTIVE})),
+    PoolPolicy("slow", "org/small", frozenset({"tgi", "cheap"}), frozenset({Lane.BULK})),
+    PoolPolicy("big", "org/large", frozenset(), frozenset({Lane.INTERACTIVE, Lane.BULK})),
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "pool"),
+    [
+        ({}, "fast"),
+        ({"model": None}, "fast"),
+        ({"model": "tgi"}, "fast"),
+        ({"model": "org/small"}, "fast"),
+        ({"model": "cheap"}, "slow"),
+        ({"model": "org/large"}, "big"),
+        ({"model": 5}, "fast"),  # refused by the engine's adapter, which names the field
+    ],
+)
+def test_a_body_leads_to_the_first_pool_of_its_model(body: dict[str, object], pool: str) -> None:
+    assert pool_of(POOLS, body).name == pool
+
+
+@pytest.mark.parametrize("model", ["", "org/other", "ORG/SMALL", " tgi"])
+def test_an_unknown_model_is_told_with_those_that_are_served(model: str) -> None:
+    with pytest.raises(BodyError, match=r"Models: org/small, org/large\.") as caught:
+        pool_of(POOLS, {"model": model})
+    assert (caught.value.reason, caught.value.param) == (Reason.NOT_FOUND, "model")
