@@ -40,7 +40,7 @@ def differing(
         file = tmp_path / "chat.json"
         file.write_bytes(orjson.dumps(chat_of(case)))
         ran = cli("tokenize", "--chat", file, "--tokenizer", find(tokenizer), "--engine", engine, "--json")
-        found = ran.json() if ran.exit_code == 0 else ran.exit_code
+        found: Any = ran.json() if ran.exit_code == 0 else ran.exit_code
         if "error" in expected:
             same = ran.exit_code == 65 and ran.stdout == ""
             if expected["error"] == "TemplateError":
