@@ -21,6 +21,7 @@ TESTED_ELSEWHERE = {
     "config/base.py": "types only; tests/unit/config/test_settings.py walks all models",
     "config/texts.py": "tests/unit/config/test_loading.py and tests/unit/profile/test_parsing.py read through it",
     "profile/model.py": "tests/unit/profile/test_parsing.py reads every field",
+    "profile/sections.py": "tests/unit/profile/test_parsing.py reads every field",
     "profile/contradictions.py": "tests/unit/profile/test_profile_contradictions.py",
 }
 """Modules with behaviour whose tests do not stand in a file of their name, and where they stand."""

@@ -1,35 +1,15 @@
 """Rules between the fields of a profile."""
 
-from __future__ import annotations
+from collections.abc import Iterator
+from itertools import pairwise
 
-from itertools import chain, pairwise
-from typing import TYPE_CHECKING
-
-from llmshed.config.contradictions import lane_contradictions
 from llmshed.config.paths import Path, spelled
 from llmshed.config.validation import Remark
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from llmshed.profile.model import Budget, Bulk, Decode, Lanes, Latency, Limits, Output, Profile
+from llmshed.profile.sections import Budget, Bulk, Decode, Lanes, Latency, Limits, Output
 
 
-def contradictions(profile: Profile) -> Iterator[Remark]:
-    """Yield every rule that the profile breaks."""
-    return chain(
-        _budget(profile.budget),
-        _decode(profile.decode),
-        _latency(profile.latency),
-        _output(profile.output),
-        _limits(profile.limits),
-        lane_contradictions(profile.lanes.interactive, profile.lanes.bulk),
-        _lanes_within_limits(profile.lanes, profile.limits),
-        _bulk(profile.bulk),
-    )
-
-
-def _budget(budget: Budget) -> Iterator[Remark]:
+def budget_contradictions(budget: Budget) -> Iterator[Remark]:
+    """Yield the rules that the budget breaks."""
     ceiling = ("budget", "gross_ceiling_tokens")
     low, high = ("budget", "gross_ceiling_low_tokens"), ("budget", "gross_ceiling_high_tokens")
     yield from _ascending((low, budget.gross_ceiling_low_tokens), (ceiling, budget.gross_ceiling_tokens))
@@ -47,7 +27,8 @@ def _budget(budget: Budget) -> Iterator[Remark]:
         )
 
 
-def _decode(decode: Decode | None) -> Iterator[Remark]:
+def decode_contradictions(decode: Decode | None) -> Iterator[Remark]:
+    """Yield the points of the decode curve that do not ascend."""
     for index, (before, after) in enumerate(pairwise(decode.curve if decode else ())):
         if after.sequences <= before.sequences:
             yield Remark(
@@ -56,7 +37,8 @@ def _decode(decode: Decode | None) -> Iterator[Remark]:
             )
 
 
-def _latency(latency: Latency | None) -> Iterator[Remark]:
+def latency_contradictions(latency: Latency | None) -> Iterator[Remark]:
+    """Yield the quantiles of the latency that do not ascend."""
     if latency:
         yield from _ascending(
             (("latency", "unloaded_ttft_p50_seconds"), latency.unloaded_ttft_p50_seconds),
@@ -64,20 +46,22 @@ def _latency(latency: Latency | None) -> Iterator[Remark]:
         )
 
 
-def _output(output: Output | None) -> Iterator[Remark]:
+def output_contradictions(output: Output | None) -> Iterator[Remark]:
+    """Yield the quantiles of the output that do not ascend."""
     if output:
         yield from _ascending((("output", "p50"), output.p50), (("output", "p90"), output.p90))
         yield from _ascending((("output", "p90"), output.p90), (("output", "p99"), output.p99))
 
 
-def _limits(limits: Limits) -> Iterator[Remark]:
+def limit_contradictions(limits: Limits) -> Iterator[Remark]:
+    """Yield the rules that the model's limits break."""
     yield from _ascending(
         (("limits", "max_input_tokens"), limits.max_input_tokens),
         (("limits", "max_total_tokens"), limits.max_total_tokens),
     )
 
 
-def _lanes_within_limits(lanes: Lanes, limits: Limits) -> Iterator[Remark]:
+def lanes_beyond_limits(lanes: Lanes, limits: Limits) -> Iterator[Remark]:
     """Yield default ceilings that leave no room for any input; a lane's own maximums may exceed a small model's."""
     for name, lane in (("interactive", lanes.interactive), ("bulk", lanes.bulk)):
         if limits.max_total_tokens is not None and lane.default_output_tokens >= limits.max_total_tokens:
@@ -88,7 +72,8 @@ def _lanes_within_limits(lanes: Lanes, limits: Limits) -> Iterator[Remark]:
             )
 
 
-def _bulk(bulk: Bulk) -> Iterator[Remark]:
+def bulk_contradictions(bulk: Bulk) -> Iterator[Remark]:
+    """Yield the floors above their caps."""
     yield from _ascending(
         (("bulk", "reserved_floor_ratio"), bulk.reserved_floor_ratio),
         (("bulk", "reserved_max_ratio"), bulk.reserved_max_ratio),
