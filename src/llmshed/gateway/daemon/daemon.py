@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-import orjson
 from aiohttp import web
 
 from llmshed.admission.reasons import Reason
@@ -121,7 +120,7 @@ class Daemon:
         )
 
     def _dump_state(self) -> None:
-        _log.info("state", extra={"state": orjson.dumps(state_report(self.gateway)).decode()})
+        _log.info("state", extra={"state": state_report(self.gateway)})
 
 
 @asynccontextmanager
