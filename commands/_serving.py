@@ -121,7 +121,7 @@ def _addresses(gateway: "Gateway") -> Iterator[str]:
 
 def _commands(gateway: "Gateway") -> Iterator[str]:
     """Yield three commands to try; they can be copied as they stand, but for a key where one is needed."""
-    from llmshed.gateway.door.auth import ANONYMOUS
+    from llmshed.admission.settings import ANONYMOUS
 
     config = gateway.snapshot.config
     pool = config.pools[0]

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from llmshed.admission.controller import AdmissionController
-from llmshed.admission.settings import UNCALIBRATED, admission_policy
+from llmshed.admission.policy import UNCALIBRATED
+from llmshed.admission.settings import admission_policy
 from llmshed.clock import SystemClock
 from llmshed.config.server import UpstreamSettings
 from llmshed.config.settings import Config

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from llmshed.admission.request import Intent, Lane, PriorityClass
 
+UNCALIBRATED = "uncalibrated"
+"""Told instead of a profile's name and version while a replica has none."""
+
 
 @dataclass(frozen=True, slots=True)
 class LanePolicy:
@@ -89,7 +92,7 @@ class ReplicaSpec:
     budget: ReplicaBudget
     limits: ModelLimits
     overrun_chunk_tokens: int = 0
-    profile: str = "uncalibrated"
+    profile: str = UNCALIBRATED
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from llmshed.admission.policy import (
+    UNCALIBRATED,
     AdmissionPolicy,
     LanePolicy,
     ModelLimits,
@@ -28,8 +29,6 @@ from llmshed.profile import Profile
 
 ANONYMOUS = "anonymous"
 """Tenant of every request while no tenants are configured."""
-UNCALIBRATED = "uncalibrated"
-"""Told instead of a profile's name and version while a replica has none."""
 UNKNOWN_HARD_CAP_SEQUENCES = 128
 """Hard cap where neither profile nor configuration nor engine names one: TGI's default permits."""
 UNKNOWN_MAX_TOTAL_TOKENS = 4096

@@ -11,6 +11,8 @@ from llmshed.config.base import ACCEPTED
 
 SIMULATED = "simulated:"
 """The address of a simulated replica inside the gateway's own process."""
+_LOOPBACK_OF = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - read, not bound
+"""Addresses that stand for every interface, and where this machine reaches them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,20 @@ class Address:
                 raise ValueError("neither a host name nor an address; IPv6 stands in brackets") from None
         return cls(host, int(port))
 
+    def __str__(self) -> str:
+        """Return the address as a setting spells it."""
+        if self.unix_path is not None:
+            return f"unix:{self.unix_path}"
+        return f"{_bracketed(self.host)}:{self.port}"
+
+    def local_url(self, port: int) -> str:
+        """Return how clients of this machine reach a TCP listener that is bound here.
+
+        Args:
+            port: the port that it got, since a setting may leave it to the system by 0.
+        """
+        return f"http://{_bracketed(_LOOPBACK_OF.get(self.host, self.host))}:{port}"
+
     @property
     def loopback(self) -> bool:
         """Say whether only this machine can reach the address; a unix socket is guarded by its file's mode."""
@@ -56,6 +72,10 @@ class Address:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return False
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 def _is_host_name(text: str) -> bool:

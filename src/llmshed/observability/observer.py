@@ -17,7 +17,7 @@ from llmshed.observability.routes import route_label
 _log = logging.getLogger(__name__)
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-"""Of what `scrape` returns."""
+"""Of a scrape's text."""
 
 
 class Observer:
@@ -88,23 +88,19 @@ class Observer:
         """Count lines that disk or pipe did not take; any thread may call it."""
         self._metrics.lines_dropped.of().inc(lines)
 
-    def scrape(self, state: ControllerState, violations: tuple[str, ...]) -> bytes:
-        """Return all metrics as text, at once; for tests and small pages."""
-        return b"".join(self._slices(state, violations))
-
-    async def scrape_in_slices(self, state: ControllerState, violations: tuple[str, ...]) -> bytes:
-        """Return all metrics as text, giving way to the event loop after each metric.
-
-        The gauges all come from `state`, so the page is consistent in what has to add up.
-        """
+    async def scrape(self, state: ControllerState) -> bytes:
+        """Return all metrics as text, giving way to the event loop after each metric."""
         parts: list[bytes] = []
-        for part in self._slices(state, violations):
+        for part in self.slices(state):
             parts.append(part)
             await asyncio.sleep(0)
         return b"".join(parts)
 
-    def _slices(self, state: ControllerState, violations: tuple[str, ...]) -> Iterator[bytes]:
-        self._metrics.violations.of().set(len(violations))
+    def slices(self, state: ControllerState) -> Iterator[bytes]:
+        """Yield each metric as text.
+
+        The gauges of the ledgers all come from `state`, so a page is consistent in what has to add up.
+        """
         self._metrics.state.state = state
         self._metrics.know_replicas(state.replicas)
         for metric in self._metrics.registry.collect():

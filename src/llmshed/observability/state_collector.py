@@ -1,15 +1,13 @@
 """Gauges that are read from the core's snapshot when they are scraped, so that they cannot disagree with the ledger."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
 
+from llmshed.admission.policy import UNCALIBRATED
 from llmshed.admission.request import Lane
 from llmshed.admission.state import ControllerState, LaneUse, ReplicaState
-
-UNCALIBRATED = "uncalibrated"
-"""Profile name of a replica whose numbers were not measured."""
 
 _REPLICA = ("replica", "pool")
 _NO_USE = LaneUse(requests=0, sequences=0, reserved_tokens=0)
@@ -60,7 +58,7 @@ _GAUGES: tuple[tuple[str, str, Callable[[ReplicaState], float]], ...] = (
     (
         "llmshed_uncalibrated",
         "Whether the replica runs without a measured profile.",
-        lambda replica: replica.profile.startswith(UNCALIBRATED),
+        lambda replica: replica.profile == UNCALIBRATED,
     ),
 )
 
@@ -77,41 +75,47 @@ class StateCollector:
         registry.register(self)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield one family after the other."""
-        replicas = self.state.replicas
+        """Yield one family after the other, all of the state that was set when the first was asked for.
+
+        The caller gives way between two families, so another scrape may set a newer state meanwhile.
+        """
+        state, version = self.state, self.config_version
+        replicas = state.replicas
         for name, meaning, value in _GAUGES:
             family = GaugeMetricFamily(name, meaning, labels=_REPLICA)
             for replica in replicas:
                 family.add_metric((replica.name, replica.pool), float(value(replica)))
             yield family
-        yield from self._lane_gauges()
-        yield self._profiles()
+        yield from _lane_gauges(replicas)
+        yield _profiles(replicas)
         config = GaugeMetricFamily("llmshed_config_info", "Version of the configuration in force.", labels=("version",))
-        config.add_metric((self.config_version,), 1.0)
+        config.add_metric((version,), 1.0)
         yield config
-        yield GaugeMetricFamily("llmshed_draining", "Whether the gateway shuts down.", value=float(self.state.draining))
+        yield GaugeMetricFamily("llmshed_draining", "Whether the gateway shuts down.", value=float(state.draining))
         yield GaugeMetricFamily(
-            "llmshed_live_requests", "Requests that hold a reservation.", value=float(self.state.live_requests)
+            "llmshed_live_requests", "Requests that hold a reservation.", value=float(state.live_requests)
         )
 
-    def _lane_gauges(self) -> Iterator[GaugeMetricFamily]:
-        labels = (*_REPLICA, "lane")
-        reserved = GaugeMetricFamily("llmshed_reserved_tokens", "The active tokens by lane.", labels=labels)
-        requests = GaugeMetricFamily(
-            "llmshed_active_requests", "Requests that hold reserved tokens, by lane.", labels=labels
-        )
-        for replica in self.state.replicas:
-            for lane in (Lane.INTERACTIVE, Lane.BULK):
-                use = replica.lanes.get(lane, _NO_USE)  # the snapshot leaves idle lanes out
-                reserved.add_metric((replica.name, replica.pool, lane), float(use.reserved_tokens))
-                requests.add_metric((replica.name, replica.pool, lane), float(use.requests))
-        yield reserved
-        yield requests
 
-    def _profiles(self) -> GaugeMetricFamily:
-        profiles = GaugeMetricFamily(
-            "llmshed_profile_info", "Profile behind the replica's budget.", labels=("replica", "profile")
-        )
-        for replica in self.state.replicas:
-            profiles.add_metric((replica.name, replica.profile), 1.0)
-        return profiles
+def _lane_gauges(replicas: Iterable[ReplicaState]) -> Iterator[GaugeMetricFamily]:
+    labels = (*_REPLICA, "lane")
+    reserved = GaugeMetricFamily("llmshed_reserved_tokens", "The active tokens by lane.", labels=labels)
+    requests = GaugeMetricFamily(
+        "llmshed_active_requests", "Requests that hold reserved tokens, by lane.", labels=labels
+    )
+    for replica in replicas:
+        for lane in (Lane.INTERACTIVE, Lane.BULK):
+            use = replica.lanes.get(lane, _NO_USE)  # the snapshot leaves idle lanes out
+            reserved.add_metric((replica.name, replica.pool, lane), float(use.reserved_tokens))
+            requests.add_metric((replica.name, replica.pool, lane), float(use.requests))
+    yield reserved
+    yield requests
+
+
+def _profiles(replicas: Iterable[ReplicaState]) -> GaugeMetricFamily:
+    profiles = GaugeMetricFamily(
+        "llmshed_profile_info", "Profile behind the replica's budget.", labels=("replica", "profile")
+    )
+    for replica in replicas:
+        profiles.add_metric((replica.name, replica.profile), 1.0)
+    return profiles

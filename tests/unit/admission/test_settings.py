@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
-from llmshed.admission.policy import ReplicaSpec
+from llmshed.admission.policy import UNCALIBRATED, ReplicaSpec
 from llmshed.admission.request import Intent, Lane, PriorityClass
 from llmshed.admission.settings import (
     ANONYMOUS,
-    UNCALIBRATED,
     EngineLimits,
     admission_policy,
     lane_policies,

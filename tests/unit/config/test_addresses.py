@@ -94,3 +94,23 @@ def test_no_text_breaks_the_parsers(text: str) -> None:
         except ValidationError as error:
             reasons: list[Any] = error.errors()
             assert reasons
+
+
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [
+        ("127.0.0.1:8080", "http://127.0.0.1:9"),
+        ("localhost:0", "http://localhost:9"),
+        ("[::1]:8080", "http://[::1]:9"),
+        ("0.0.0.0:8080", "http://127.0.0.1:9"),
+        ("[::]:65535", "http://[::1]:9"),
+    ],
+)
+def test_a_listener_is_told_as_it_was_written_and_as_it_is_reached(text: str, url: str) -> None:
+    address = Address.parse(text)
+    assert str(address) == text
+    assert address.local_url(9) == url
+
+
+def test_a_unix_socket_is_told_by_its_path() -> None:
+    assert str(Address.parse("unix:/run/llmshed/admin.sock")) == "unix:/run/llmshed/admin.sock"

@@ -78,7 +78,11 @@ def observer() -> Observer:
 
 
 def page(observer: Observer, *replicas: ReplicaState) -> Page:
-    return Page(observer.scrape(state(*replicas), ()))
+    return Page(text_of(observer, *replicas))
+
+
+def text_of(observer: Observer, *replicas: ReplicaState) -> bytes:
+    return b"".join(observer.slices(state(*replicas)))
 
 
 def test_promtool_finds_nothing_to_say_about_a_full_scrape(observer: Observer) -> None:
@@ -90,7 +94,7 @@ def test_promtool_finds_nothing_to_say_about_a_full_scrape(observer: Observer) -
     observer.upstream_failed("gpu-0", UpstreamErrorKind.LOST)
     observer.count_mismatched("main")
     observer.config_loaded("c1", objectives_of(LaneSettings()), 1_767_225_600.0)
-    text = observer.scrape(state(replica("gpu-0")), ("broken",))
+    text = text_of(observer, replica("gpu-0"))
     checked = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, check=False)
     assert (checked.returncode, checked.stdout, checked.stderr) == (0, b"", b"")
 
@@ -124,6 +128,27 @@ def test_a_removed_replica_and_a_replaced_profile_leave_no_series_behind(observe
     assert seen.value("llmshed_profile_info", replica="gpu-0", profile="h100/3") is None
     assert seen.value("llmshed_uncalibrated", replica="gpu-0", pool="main") == 1
     assert seen.value("llmshed_replica_up", replica="gpu-0", pool="main") == 0
+
+
+def test_a_replica_is_not_uncalibrated_for_the_name_of_its_profile(observer: Observer) -> None:
+    seen = page(observer, replica("gpu-0", profile="uncalibrated-h100@3"))
+    assert seen.value("llmshed_uncalibrated", replica="gpu-0", pool="main") == 0
+
+
+def test_a_page_holds_one_state_though_another_is_scraped_meanwhile(observer: Observer) -> None:
+    first = observer.slices(state(replica("gpu-0")))
+    begun = next(first)
+    later = observer.slices(state(replica("gpu-1")))
+    next(later)
+    text = (begun + b"".join(first)).decode()
+    gauges = {"llmshed_replica_up", "llmshed_reserved_tokens", "llmshed_active_requests", "llmshed_profile_info"}
+    told = {
+        (sample.name, sample.labels["replica"])
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name in gauges
+    }
+    assert told == {(name, "gpu-0") for name in gauges}
 
 
 def test_known_label_sets_are_zero_from_the_start(observer: Observer) -> None:
@@ -214,7 +239,9 @@ def test_recounts_and_what_they_find_are_shown_and_each_new_finding_is_logged_on
     assert seen.value("llmshed_ledger_checks_total") == 3
     assert seen.value("llmshed_ledger_violations_total") == 2
     assert [record.message for record in caplog.records] == ["invariant_broken"]
-    assert Page(observer.scrape(state(), ("a", "b"))).value("llmshed_invariant_violations") == 2
+    assert seen.value("llmshed_invariant_violations") == 1
+    observer.self_checked(())
+    assert page(observer).value("llmshed_invariant_violations") == 0
 
 
 def test_the_gateways_own_troubles_are_counted(observer: Observer) -> None:
@@ -254,12 +281,12 @@ def test_a_hundred_thousand_models_tenants_and_paths_add_no_series(observer: Obs
 
 
 def test_twenty_replicas_stay_below_the_bounds_of_a_page(observer: Observer) -> None:
-    text = observer.scrape(state(*(replica(f"gpu-{number}") for number in range(20))), ())
+    text = text_of(observer, *(replica(f"gpu-{number}") for number in range(20)))
     assert len(Page(text).samples) <= 5_000
     assert len(text) <= 1_000_000
 
 
-async def test_a_scrape_in_slices_is_the_same_page_and_lets_others_run_between(observer: Observer) -> None:
+async def test_a_scrape_lets_others_run_between_its_slices(observer: Observer) -> None:
     replicas = state(*(replica(f"gpu-{number}") for number in range(20)))
     turns = 0
     longest = 0.0
@@ -274,8 +301,8 @@ async def test_a_scrape_in_slices_is_the_same_page_and_lets_others_run_between(o
 
     task = asyncio.ensure_future(others())
     await asyncio.sleep(0)
-    text = await observer.scrape_in_slices(replicas, ())
+    text = await observer.scrape(replicas)
     task.cancel()
-    assert text == observer.scrape(replicas, ())
+    assert text == b"".join(observer.slices(replicas))
     assert turns > 30
     assert longest < 0.1, "the goal is 5 ms; the bound is wide, since the machine is shared"

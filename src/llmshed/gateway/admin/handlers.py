@@ -44,9 +44,7 @@ class Administration:
 async def metrics(house: Administration, request: web.BaseRequest) -> web.Response:
     """Return all metrics in Prometheus's text format."""
     del request
-    body = await house.gateway.observer.scrape_in_slices(
-        house.gateway.driver.state(), house.gateway.driver.violations()
-    )
+    body = await house.gateway.observer.scrape(house.gateway.driver.state())
     return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store"})
 
 

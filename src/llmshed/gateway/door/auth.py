@@ -11,11 +11,10 @@ from pathlib import Path
 
 from multidict import CIMultiDictProxy
 
+from llmshed.admission.settings import ANONYMOUS
 from llmshed.config.settings import Config
 from llmshed.errors import ConfigError
 
-ANONYMOUS = "anonymous"
-"""The tenant of every request while no tenants are configured."""
 _DIGEST_LINE = re.compile(r"sha256:([0-9a-fA-F]{64})")
 _MOST_KEY_CHARACTERS = 4096
 _NOBODY = bytes(32)

@@ -6,14 +6,14 @@ from aiohttp import web
 
 from llmshed import __version__
 from llmshed.admission.options import accepted_maximums
-from llmshed.admission.policy import PoolPolicy, ReplicaSpec
+from llmshed.admission.policy import UNCALIBRATED, PoolPolicy, ReplicaSpec
 from llmshed.admission.reasons import Reason
 from llmshed.admission.request import Lane
-from llmshed.admission.settings import UNCALIBRATED
-from llmshed.gateway.contract.refusals import Problem, common_headers
+from llmshed.gateway.contract.answer_headers import common_headers
+from llmshed.gateway.contract.problem import Problem
 from llmshed.gateway.daemon.app import Gateway
-from llmshed.gateway.door.address import is_loopback_peer
 from llmshed.gateway.door.answers import json_answer
+from llmshed.gateway.door.peer import is_loopback_peer
 from llmshed.gateway.door.problems import RefusedError
 from llmshed.gateway.door.visit import Visit
 

@@ -4,7 +4,6 @@ import asyncio
 import os
 import resource
 import socket
-import stat
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,6 @@ from aiohttp.http_parser import HttpRequestParserPy
 from llmshed.config.addresses import Address
 from llmshed.config.server import ServerSettings
 from llmshed.errors import EngineError, LlmshedError
-from llmshed.gateway.door.address import address_text, base_url
 from llmshed.gateway.door.server import ErrorAnswer, GatewayServer, Handler
 
 BACKLOG = 4096
@@ -63,12 +61,12 @@ async def open_listener(
     try:
         if address.unix_path is not None:
             sockets = await loop.create_unix_server(server, sock=_bind_unix(address.unix_path), backlog=BACKLOG)
-            return Listener(server, sockets, f"unix:{address.unix_path}", address.unix_path)
+            return Listener(server, sockets, str(address), address.unix_path)
         sockets = await loop.create_server(server, address.host, address.port, backlog=BACKLOG)
     except OSError as error:
-        raise EngineError(f"{address_text(address)}: cannot listen: {_way_out(error)}") from error
+        raise EngineError(f"{address}: cannot listen: {_way_out(error)}") from error
     port: int = sockets.sockets[0].getsockname()[1]
-    return Listener(server, sockets, base_url(address, port))
+    return Listener(server, sockets, address.local_url(port))
 
 
 def require_c_parser() -> None:
@@ -119,10 +117,7 @@ def _unlink(path: str) -> None:
 
 def _remove_stale_socket(path: str) -> None:
     """Remove a socket that no process serves any more; one that answers stays and makes the bind fail."""
-    try:
-        if not stat.S_ISSOCK(os.stat(path).st_mode):  # noqa: PTH116 - a path that is no socket is left alone
-            return
-    except OSError:
+    if not Path(path).is_socket():
         return
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:

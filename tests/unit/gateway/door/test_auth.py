@@ -4,12 +4,12 @@ from pathlib import Path
 import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
 
+from llmshed.admission.settings import ANONYMOUS
 from llmshed.config.pools import PoolSettings, ReplicaSettings
 from llmshed.config.settings import Config
 from llmshed.config.tenants import TenantSettings
 from llmshed.errors import ConfigError
 from llmshed.gateway.door.auth import (
-    ANONYMOUS,
     AdminAccess,
     KeyRing,
     presented_key,
