@@ -22,7 +22,9 @@ from llmshed.engines.registry import engine
 from llmshed.gateway.contract.refusals import ContractWriter
 from llmshed.gateway.driver import Driver
 from llmshed.gateway.relay.aiohttp_upstream import AiohttpUpstream
-from llmshed.gateway.relay.relay import Relay, RelayJob, RelayOutcome
+from llmshed.gateway.relay.job import RelayJob
+from llmshed.gateway.relay.outcome import RelayOutcome
+from llmshed.gateway.relay.relay import Relay
 from llmshed.gateway.relay.timeouts import LaneTimeouts
 from llmshed.gateway.ticket import Ticket
 from llmshed.observability.metrics import UpstreamErrorKind

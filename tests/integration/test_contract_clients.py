@@ -14,7 +14,8 @@ from llmshed.admission.reasons import Reason
 from llmshed.admission.request import Lane
 from llmshed.admission.verdict import AcceptedMaximums
 from llmshed.engines.base import Dialect
-from llmshed.gateway.contract.refusals import ContractWriter, Problem
+from llmshed.gateway.contract.problem import Problem
+from llmshed.gateway.contract.refusals import ContractWriter
 
 LIMITS = AcceptedMaximums(4096, 1024, 8192)
 BUSY = Problem(Reason.TOKEN_BUDGET_EXHAUSTED, "no room", Lane.INTERACTIVE, LIMITS, 4000, retry_after_seconds=1.0)

@@ -17,7 +17,9 @@ from llmshed.admission.state import ControllerState, ReplicaState
 from llmshed.admission.verdict import Advice, Decision, Verdict
 from llmshed.engines.base import Dialect
 from llmshed.errors import ExitCode
-from llmshed.gateway.contract.refusals import ContractWriter, Problem, Timings, answer_headers
+from llmshed.gateway.contract.answer_headers import Timings, answer_headers
+from llmshed.gateway.contract.problem import Problem
+from llmshed.gateway.contract.refusals import ContractWriter
 from llmshed.observability.decisions import Decision as DecisionLine
 from llmshed.observability.endings import Ending, Phase
 from llmshed.observability.metrics import Metrics, QueueSize, UpstreamErrorKind

@@ -7,7 +7,7 @@ from llmshed.engines.base import BodyError, Dialect
 from llmshed.gateway.admin.handlers import Administration
 from llmshed.gateway.admin.routes import ADMIN_ROUTES, AdminHandler
 from llmshed.gateway.contract.problem import Problem
-from llmshed.gateway.contract.refusals import request_id_of
+from llmshed.gateway.contract.request_ids import request_id_of
 from llmshed.gateway.door.auth import presented_key
 from llmshed.gateway.door.problems import RefusedError, problem_of
 

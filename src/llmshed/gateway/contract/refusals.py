@@ -12,25 +12,11 @@ import orjson
 
 from llmshed.admission.reasons import ErrorKind, Reason, Retry
 from llmshed.engines.base import Dialect
-from llmshed.gateway.contract.answer_headers import NO_LANE, NO_TIMINGS, Timings, answer_headers, common_headers
+from llmshed.gateway.contract.answer_headers import NO_LANE, NO_TIMINGS, Timings, common_headers
 from llmshed.gateway.contract.problem import Problem
-from llmshed.gateway.contract.request_ids import client_request_id_of, fresh_request_id, request_id_of
 from llmshed.gateway.contract.retry_after import RetryAdvice, RetryRule
 from llmshed.gateway.contract.wording import message_text
 from llmshed.observability.text import header_text, one_line
-
-__all__ = [
-    "NO_TIMINGS",
-    "Answer",
-    "ContractWriter",
-    "Problem",
-    "Timings",
-    "answer_headers",
-    "client_request_id_of",
-    "common_headers",
-    "fresh_request_id",
-    "request_id_of",
-]
 
 PROBLEM_JSON = "application/problem+json"
 DOCUMENTATION = "docs/contract.md#"

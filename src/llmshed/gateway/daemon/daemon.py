@@ -14,7 +14,7 @@ from llmshed.engines.base import Dialect
 from llmshed.gateway.admin.door import AdminDoor
 from llmshed.gateway.admin.handlers import Administration, state_report
 from llmshed.gateway.contract.problem import Problem
-from llmshed.gateway.contract.refusals import fresh_request_id
+from llmshed.gateway.contract.request_ids import fresh_request_id
 from llmshed.gateway.daemon.app import Gateway
 from llmshed.gateway.daemon.assembly import Assembly, Reports
 from llmshed.gateway.daemon.lifecycle import LAST_SECONDS, Lifecycle

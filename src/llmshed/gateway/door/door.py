@@ -11,7 +11,8 @@ from aiohttp import web
 
 from llmshed.admission.reasons import Reason
 from llmshed.engines.base import BodyError
-from llmshed.gateway.contract.refusals import Problem, common_headers
+from llmshed.gateway.contract.answer_headers import common_headers
+from llmshed.gateway.contract.problem import Problem
 from llmshed.gateway.daemon.app import Gateway
 from llmshed.gateway.door.auth import presented_key
 from llmshed.gateway.door.gates import check_framing, check_headers

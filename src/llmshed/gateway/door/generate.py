@@ -8,14 +8,15 @@ from llmshed.admission.policy import PoolPolicy
 from llmshed.admission.request import Request
 from llmshed.admission.verdict import Verdict
 from llmshed.engines.base import Call
-from llmshed.gateway.contract.refusals import Problem, answer_headers
+from llmshed.gateway.contract.answer_headers import answer_headers
+from llmshed.gateway.contract.problem import Problem
 from llmshed.gateway.counting.call_count import CountedCall, ProvedTooLargeError, count_call, most_useful_tokens
 from llmshed.gateway.daemon.app import Gateway
 from llmshed.gateway.door.problems import RefusedError
 from llmshed.gateway.door.reading import check_open, read_call
 from llmshed.gateway.door.visit import Visit
 from llmshed.gateway.door.wishes import Wishes, read_wishes
-from llmshed.gateway.relay.relay import RelayJob
+from llmshed.gateway.relay.job import RelayJob
 from llmshed.gateway.ticket import Ticket
 from llmshed.observability.endings import Phase
 

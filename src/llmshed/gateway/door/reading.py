@@ -6,7 +6,7 @@ from typing import Any
 from llmshed.admission.policy import PoolPolicy
 from llmshed.admission.reasons import Reason
 from llmshed.engines.base import BodyError, Call, Route
-from llmshed.gateway.contract.refusals import Problem
+from llmshed.gateway.contract.problem import Problem
 from llmshed.gateway.daemon.app import Gateway
 from llmshed.gateway.door.body import parse_body
 from llmshed.gateway.door.gates import check_body_headers

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from llmshed.engines.base import Call, Route
 from llmshed.errors import PromptError, TokenizerError
-from llmshed.gateway.contract.refusals import common_headers
+from llmshed.gateway.contract.answer_headers import common_headers
 from llmshed.gateway.counting.prompt_bytes import prompt_bytes
 from llmshed.gateway.daemon.app import Gateway
 from llmshed.gateway.door.reading import check_open, read_call

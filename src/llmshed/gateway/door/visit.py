@@ -10,8 +10,9 @@ from llmshed.admission.request import Request
 from llmshed.admission.verdict import Decision as Outcome
 from llmshed.admission.verdict import Verdict
 from llmshed.engines.base import Call, Dialect
+from llmshed.gateway.contract.answer_headers import Timings
 from llmshed.gateway.contract.problem import Problem
-from llmshed.gateway.contract.refusals import Timings, client_request_id_of, request_id_of
+from llmshed.gateway.contract.request_ids import client_request_id_of, request_id_of
 from llmshed.gateway.daemon.snapshot import Snapshot
 from llmshed.gateway.relay.outcome import RelayOutcome
 from llmshed.observability.decisions import Decision, Waits

@@ -21,8 +21,6 @@ from llmshed.gateway.ticket import Ticket
 from llmshed.observability.endings import EndedBy, Ending, Phase
 from llmshed.observability.metrics import UpstreamErrorKind
 
-__all__ = ["Relay", "RelayJob", "RelayOutcome", "TrafficListener"]
-
 
 class Relay:
     """Sends admitted requests to their replicas and their answers to the clients.

@@ -12,7 +12,10 @@ from llmshed.admission.reasons import REASON_TABLE, Reason, Retry
 from llmshed.admission.request import Lane
 from llmshed.admission.verdict import AcceptedMaximums, Advice
 from llmshed.engines.base import Dialect
-from llmshed.gateway.contract.refusals import Answer, ContractWriter, Problem, Timings, request_id_of
+from llmshed.gateway.contract.answer_headers import Timings
+from llmshed.gateway.contract.problem import Problem
+from llmshed.gateway.contract.refusals import Answer, ContractWriter
+from llmshed.gateway.contract.request_ids import request_id_of
 
 MAXIMUMS = AcceptedMaximums(max_input_tokens=4096, max_output_tokens=1024, max_total_tokens=8192)
 BUSY = Problem(
