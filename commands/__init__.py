@@ -1,6 +1,5 @@
 """The command line of llmshed: one module a verb; every heavy import waits until its verb runs."""
 
-import os
 import sys
 import traceback
 from typing import cast
@@ -11,6 +10,7 @@ from llmshed import __version__
 from llmshed.errors import ExitCode, LlmshedError
 
 from . import classify, config, man, serve, simulate, tokenize_
+from ._streams import forget_output, open_missing_streams, reader_left
 
 app = typer.Typer(
     name="llmshed",
@@ -46,6 +46,7 @@ def main() -> None:
 
     Usage errors end with 64 instead of click's 2, which monitoring systems read as critical.
     """
+    open_missing_streams()
     # click's UsageError, which typer carries inside and does not export; it has BadParameter's `show`.
     usage_error = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[1])
     try:
@@ -59,10 +60,15 @@ def main() -> None:
         sys.exit(error.exit_code)
     except typer.Abort:
         sys.exit(ExitCode.INTERRUPTED)
-    except BrokenPipeError:
-        # The reader of a pipe left (`llmshed ... | head`): not an error; stdout must not be flushed again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (BrokenPipeError, SystemExit) as error:
+        if not reader_left(error):
+            raise
+        forget_output()
         sys.exit(ExitCode.OK)
+    except OSError as error:
+        typer.echo(f"llmshed: {error}", err=True)
+        forget_output()
+        sys.exit(ExitCode.IO)
     except Exception:  # noqa: BLE001 - whatever is left is a bug: told as one, with its own exit code
         traceback.print_exc()
         typer.echo("llmshed: this is a bug in llmshed; please report it with the lines above", err=True)

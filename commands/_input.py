@@ -22,9 +22,11 @@ def read_bytes(name: str) -> bytes:
     """Return the content of a file, or of standard input for `-`.
 
     Raises:
-        MissingInputError: the file cannot be read.
+        MissingInputError: the file cannot be read, or standard input is closed.
     """
     if name == "-":
+        if sys.stdin is None:
+            raise MissingInputError("standard input: it is closed")
         return sys.stdin.buffer.read()
     try:
         return Path(name).read_bytes()
