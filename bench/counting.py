@@ -7,9 +7,7 @@ from llmshed.tokenizing.build import build_counter
 from llmshed.tokenizing.load import embedded
 from llmshed.tokenizing.prompts import ChatPrompt
 
-SENTENCE = (
-    "The queue grew faster than it drained, so the gateway refused the newest bulk jobs and told a wait. "
-)
+SENTENCE = "The queue grew faster than it drained, so the gateway refused the newest bulk jobs and told a wait. "
 
 
 def conversation(turns: int, last: str) -> ChatPrompt:
