@@ -82,6 +82,7 @@ async def test_what_the_engine_tells_is_put_under_the_contract(
     assert (got.status, got.reason) == (status, reason)
     assert ("Retry-After" in got.headers) == (status == 429)
     assert got.headers.get("x-should-retry") == (None if status == 429 else "false")
+    assert ("limits" in got.json()) == (status < 500)  # a failure of ours is no matter of size
     if status != 429:
         assert "engine says no" in got.json()["error"]
     outcome = await front.outcome()

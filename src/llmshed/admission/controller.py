@@ -4,7 +4,14 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from llmshed.admission.actions import Action, Dispatch, Refuse, Released
-from llmshed.admission.decide import Surroundings, decide, draining_verdict, unknown_tenant_verdict, unserved_verdict
+from llmshed.admission.decide import (
+    Surroundings,
+    decide,
+    draining_verdict,
+    lost_again_verdict,
+    unknown_tenant_verdict,
+    unserved_verdict,
+)
 from llmshed.admission.events import (
     Arrived,
     BudgetChanged,
@@ -35,6 +42,7 @@ class _Live:
     """A dispatched request that has not ended; `policy` is the snapshot that it came under."""
 
     request: Request
+    verdict: Verdict
     replica: str
     policy: AdmissionPolicy
     redispatched: bool = False
@@ -169,7 +177,7 @@ class AdmissionController:
         )
         self._replicas[verdict.replica].ledger.charge(charge)
         self._tenant_use.charge(charge.tenant, charge.reservation)
-        self._live[request.key] = _Live(request, verdict.replica, policy, redispatched)
+        self._live[request.key] = _Live(request, verdict, verdict.replica, policy, redispatched)
         return Dispatch(request.key, verdict.replica, verdict)
 
     def _end(self, key: int) -> Action:
@@ -188,7 +196,7 @@ class AdmissionController:
         live = self._live.pop(key)
         released = self._free(live.replica, key)
         if live.redispatched:
-            return [released, Refuse(key, unserved_verdict(known=True))]
+            return [released, Refuse(key, lost_again_verdict(live.verdict))]
         around = self._surroundings(live.policy)
         verdict = decide(live.request, around, now, without=live.replica)
         return [released, self._send(live.request, live.policy, verdict, now, redispatched=True)]

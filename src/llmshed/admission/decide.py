@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 
 from llmshed.admission.explain import fit_sentence
 from llmshed.admission.lanes import Classification, allowed_class, allowed_intent, lane_of
-from llmshed.admission.options import Option, accepted_maximums, most_free, options_on
+from llmshed.admission.options import Option, accepted_maximums, most_free, options_on, roomiest_maximums
 from llmshed.admission.permanent import no_pool_refusal, permanent_refusal
 from llmshed.admission.policy import AdmissionPolicy, LanePolicy, TenantPolicy
 from llmshed.admission.reasons import Reason
 from llmshed.admission.replica import Replica
 from llmshed.admission.request import Lane, Request
 from llmshed.admission.tenancy import TenantUse, quota_refusal
-from llmshed.admission.verdict import Decision, Verdict
+from llmshed.admission.verdict import AcceptedMaximums, Decision, Verdict
 
 NO_REPLICA_RETRY_SECONDS = 5.0
 """Wait told while no replica is up: a little over two probe intervals of the gateway."""
@@ -72,6 +72,17 @@ def unserved_verdict(*, known: bool) -> Verdict:
     return Verdict(Decision.REFUSE, reason, retry_after_seconds=NO_REPLICA_RETRY_SECONDS, detail=detail)
 
 
+def lost_again_verdict(admitted: Verdict) -> Verdict:
+    """Return the refusal of a request whose second replica was lost too; the terms that admitted it there stay told."""
+    return replace(
+        admitted,
+        decision=Decision.REFUSE,
+        reason=Reason.NO_REPLICA,
+        retry_after_seconds=NO_REPLICA_RETRY_SECONDS,
+        detail="two replicas were lost before they read the request",
+    )
+
+
 def _decide_in_lane(
     request: Request,
     chosen: Classification,
@@ -82,20 +93,34 @@ def _decide_in_lane(
 ) -> Verdict:
     wanted = Lane.BULK if chosen.lane is Lane.OVERFLOW else chosen.lane
     lane_policy = around.policy.lanes[wanted]
-    pools = {pool.name for pool in around.policy.pools if wanted in pool.lanes and pool.serves(request.model)}
-    if not pools:
-        return no_pool_refusal(wanted, chosen, request.model)
-    serving = [replica for replica in around.replicas if replica.spec.pool in pools and not replica.removed]
+    if wanted not in around.policy.lanes_of(request.model):
+        refusal = no_pool_refusal(wanted, chosen, request.model)
+        return replace(refusal, maximums=_maximums_of_other_lanes(request.model, around))
+    serving = _replicas_of(request.model, wanted, around)
     everywhere = options_on(serving, request, lane_policy)
     permanent = permanent_refusal(request, chosen, lane_policy, everywhere) if everywhere else None
     if permanent is not None:
         return permanent
+    maximums = roomiest_maximums(lane_policy, (replica.spec.limits for replica in serving))
     if around.draining:
-        return draining_verdict()
+        return replace(draining_verdict(), maximums=maximums)
     options = [o for o in everywhere if o.replica.up and o.replica.spec.name != without and o.possible(request)]
     if not options:
-        return unserved_verdict(known=bool(serving))
+        return replace(unserved_verdict(known=bool(serving)), maximums=maximums)
     return _among(options, request, chosen, lane_policy, tenant, around, now)
+
+
+def _replicas_of(model: str, lane: Lane, around: Surroundings) -> list[Replica]:
+    pools = {pool.name for pool in around.policy.pools if lane in pool.lanes and pool.serves(model)}
+    return [replica for replica in around.replicas if replica.spec.pool in pools and not replica.removed]
+
+
+def _maximums_of_other_lanes(model: str, around: Surroundings) -> AcceptedMaximums | None:
+    """Return what the model's pools do take, for a lane that none of them does; None when no pool has the model."""
+    for lane in sorted(around.policy.lanes_of(model)):
+        replicas = _replicas_of(model, lane, around)
+        return roomiest_maximums(around.policy.lanes[lane], (replica.spec.limits for replica in replicas))
+    return None
 
 
 def _among(

@@ -83,6 +83,14 @@ def output_bound(lane_policy: LanePolicy, limits: ModelLimits) -> int | None:
     return min((b for b in (lane_policy.max_output_tokens, limits.max_output_tokens) if b is not None), default=None)
 
 
+def roomiest_maximums(lane_policy: LanePolicy, limits: Iterable[ModelLimits]) -> AcceptedMaximums:
+    """Return the limits of a lane where no one replica was chosen: those of the roomiest, or the lane's own of none."""
+    roomiest = max(limits, key=lambda one: one.max_total_tokens, default=None)
+    if roomiest is None:
+        return AcceptedMaximums(lane_policy.max_input_tokens, lane_policy.max_output_tokens, None)
+    return accepted_maximums(lane_policy, roomiest)
+
+
 def accepted_maximums(lane_policy: LanePolicy, limits: ModelLimits) -> AcceptedMaximums:
     """Return the limits that a caller of this lane is told."""
     lane_input = limits.max_input_tokens if lane_policy.max_input_tokens is None else lane_policy.max_input_tokens

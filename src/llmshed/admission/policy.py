@@ -116,3 +116,7 @@ class AdmissionPolicy:
     lanes: Mapping[Lane, LanePolicy]
     pools: tuple[PoolPolicy, ...]
     tenants: Mapping[str, TenantPolicy]
+
+    def lanes_of(self, model: str) -> frozenset[Lane]:
+        """Return the lanes that the pools of a model take; empty when no pool has the model."""
+        return frozenset[Lane]().union(*(pool.lanes for pool in self.pools if pool.serves(model)))

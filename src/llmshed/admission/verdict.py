@@ -27,7 +27,10 @@ class Advice(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AcceptedMaximums:
-    """The limits told to a refused caller, in tokens, those of the lane that the classifier chose; None is no bound."""
+    """The limits told to a refused caller, in tokens; None is no bound.
+
+    They are those of the lane that the classifier chose, or of one that the model's pools take if they do not take it.
+    """
 
     max_input_tokens: int | None
     max_output_tokens: int | None

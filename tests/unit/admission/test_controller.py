@@ -5,6 +5,7 @@ import pytest
 from fakes.door import arrive, door, policy, request, spec
 from llmshed.admission.actions import Dispatch, Refuse, Released
 from llmshed.admission.controller import AdmissionController
+from llmshed.admission.decide import NO_REPLICA_RETRY_SECONDS
 from llmshed.admission.events import (
     Arrived,
     BudgetChanged,
@@ -22,6 +23,8 @@ from llmshed.admission.events import (
 )
 from llmshed.admission.policy import ReplicaBudget, TenantPolicy
 from llmshed.admission.reasons import Reason
+from llmshed.admission.request import Lane
+from llmshed.admission.verdict import Decision
 
 GRACE = 1.0
 
@@ -107,7 +110,11 @@ def test_a_request_that_its_replica_never_read_goes_elsewhere_once() -> None:
     assert active(controller) == 500
     *_, last = controller.handle(NotSent(1), 2.0)
     assert isinstance(last, Refuse)
-    assert last.verdict.reason is Reason.NO_REPLICA
+    assert (last.verdict.reason, last.verdict.decision) == (Reason.NO_REPLICA, Decision.REFUSE)
+    assert last.verdict.retry_after_seconds == NO_REPLICA_RETRY_SECONDS
+    assert last.verdict.lane is Lane.INTERACTIVE
+    assert last.verdict.maximums is not None
+    assert last.verdict.maximums == second.verdict.maximums
     assert active(controller) == 0
 
 

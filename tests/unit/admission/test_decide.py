@@ -5,11 +5,11 @@ import pytest
 from fakes.door import LANES, arrive, door, policy, request, spec
 from llmshed.admission.controller import AdmissionController
 from llmshed.admission.decide import DRAINING_RETRY_SECONDS, NO_REPLICA_RETRY_SECONDS, UNKNOWN_RETRY_SECONDS
-from llmshed.admission.events import BudgetChanged, Draining, ReplicaDown
+from llmshed.admission.events import BudgetChanged, Draining, Event, ReplicaDown
 from llmshed.admission.policy import LanePolicy, ModelLimits, PoolPolicy, ReplicaBudget, TenantPolicy
 from llmshed.admission.reasons import Reason
 from llmshed.admission.request import Intent, Lane, PriorityClass
-from llmshed.admission.verdict import Advice, Decision, Verdict
+from llmshed.admission.verdict import AcceptedMaximums, Advice, Decision, Verdict
 
 SMALL = ModelLimits(4_095, 8_192)
 
@@ -129,6 +129,37 @@ def test_the_order_of_states() -> None:
     controller.handle(Draining(), 0.0)
     draining = controller.assess(request(1), 0.0)
     assert (draining.reason, draining.retry_after_seconds) == (Reason.DRAINING, DRAINING_RETRY_SECONDS)
+
+
+@pytest.mark.parametrize(
+    ("controller", "events", "expected", "told"),
+    [
+        (AdmissionController(policy()), (), Reason.STARTING, AcceptedMaximums(4_096, 1_024, None)),
+        (door(spec(pool="other")), (), Reason.STARTING, AcceptedMaximums(4_096, 1_024, None)),
+        (door(spec(limits=SMALL)), (Draining(),), Reason.DRAINING, AcceptedMaximums(4_095, 1_024, 8_192)),
+        (
+            door(spec("r1", limits=SMALL), spec("r2")),
+            (ReplicaDown("r1"), ReplicaDown("r2")),
+            Reason.NO_REPLICA,
+            AcceptedMaximums(4_096, 1_024, 131_072),
+        ),
+    ],
+)
+def test_who_finds_nobody_to_serve_it_is_told_the_limits_too(
+    controller: AdmissionController, events: tuple[Event, ...], expected: Reason, told: AcceptedMaximums
+) -> None:
+    for event in events:
+        controller.handle(event, 0.0)
+    verdict = controller.assess(request(1), 0.0)
+    assert (verdict.reason, verdict.lane, verdict.maximums) == (expected, Lane.INTERACTIVE, told)
+
+
+def test_a_lane_that_no_pool_takes_is_told_with_the_limits_of_the_one_that_is_taken() -> None:
+    fast = (PoolPolicy("main", "m", frozenset(), frozenset({Lane.INTERACTIVE})),)
+    verdict = door(spec(limits=SMALL), pools=fast).assess(request(1, 5_000), 0.0)
+    assert (verdict.reason, verdict.lane) == (Reason.LANE_LIMIT, Lane.BULK)
+    assert verdict.maximums == AcceptedMaximums(4_095, 1_024, 8_192)
+    assert door(pools=fast).assess(request(1, model="other"), 0.0).maximums is None
 
 
 def test_before_the_first_replica_it_is_starting() -> None:

@@ -81,8 +81,13 @@ class Problem:
         return cls(reason=error.reason, message=str(error), param=error.param)
 
     @classmethod
-    def from_engine_failure(cls, reason: Reason, failure: EngineFailure, lane: Lane | None = None) -> Self:
+    def from_engine_failure(cls, reason: Reason, failure: EngineFailure, admitted: Verdict) -> Self:
         """Return the problem of an engine's own error, whose status, text and word are passed on."""
         return cls(
-            reason=reason, message=failure.message, lane=lane, status=failure.status, error_type=failure.error_type
+            reason=reason,
+            message=failure.message,
+            lane=admitted.lane,
+            maximums=admitted.maximums,
+            status=failure.status,
+            error_type=failure.error_type,
         )

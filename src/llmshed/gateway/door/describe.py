@@ -5,7 +5,7 @@ from typing import Any
 from aiohttp import web
 
 from llmshed import __version__
-from llmshed.admission.options import accepted_maximums
+from llmshed.admission.options import roomiest_maximums
 from llmshed.admission.policy import UNCALIBRATED, PoolPolicy, ReplicaSpec
 from llmshed.admission.reasons import Reason
 from llmshed.admission.request import Lane
@@ -112,8 +112,7 @@ def _lane_limits(gateway: Gateway, lane: Lane, specs: tuple[ReplicaSpec, ...]) -
     if not specs:
         return None
     thresholds = gateway.policy.lanes[lane]
-    roomiest = max(specs, key=lambda spec: spec.limits.max_total_tokens)
-    most = accepted_maximums(thresholds, roomiest.limits)
+    most = roomiest_maximums(thresholds, (spec.limits for spec in specs))
     return {
         "max_input_tokens": most.max_input_tokens,
         "max_output_tokens": most.max_output_tokens,

@@ -41,6 +41,7 @@ def told_by_engine(failure: EngineFailure, kind: UpstreamErrorKind, job: RelayJo
                 reason=Reason.CONCURRENCY_LIMIT,
                 message="The replica's own seats are all taken.",
                 lane=verdict.lane,
+                maximums=verdict.maximums,
                 input_tokens=job.admitted.input_tokens,
                 requested_output_tokens=job.admitted.asked_output_tokens,
                 retry_after_seconds=verdict.retry_after_seconds or BUSY_RETRY_SECONDS,
@@ -48,7 +49,7 @@ def told_by_engine(failure: EngineFailure, kind: UpstreamErrorKind, job: RelayJo
             )
             return ExchangeError(busy, UpstreamErrorKind.BUSY)
         case UpstreamFault.CLIENT:
-            return ExchangeError(Problem.from_engine_failure(Reason.MALFORMED, failure, verdict.lane), None)
+            return ExchangeError(Problem.from_engine_failure(Reason.MALFORMED, failure, verdict), None)
         case UpstreamFault.ENGINE:
             failed = _upstream_problem(Reason.UPSTREAM_ERROR, f"The engine failed: {failure.message}", job, verdict)
             return ExchangeError(failed, kind)

@@ -66,5 +66,6 @@ def test_a_body_error_keeps_its_field_and_an_engine_failure_its_status() -> None
     body = Problem.from_body_error(BodyError(Reason.DUPLICATE_KEY, "`n` twice", "n"))
     assert (body.reason, body.message, body.param, body.http_status) == (Reason.DUPLICATE_KEY, "`n` twice", "n", 400)
     failure = EngineFailure(UpstreamFault.CLIENT, 422, "bad grammar", "validation")
-    passed_on = Problem.from_engine_failure(Reason.UNSUPPORTED_FIELD, failure, Lane.BULK)
+    passed_on = Problem.from_engine_failure(Reason.UNSUPPORTED_FIELD, failure, Verdict(Decision.ADMIT, lane=Lane.BULK))
+    assert passed_on.lane is Lane.BULK
     assert (passed_on.http_status, passed_on.error_type, passed_on.message) == (422, "validation", "bad grammar")
