@@ -1,17 +1,26 @@
 # llmshed: `make help` lists the targets. Everything is installed into .venv; nothing else on the machine changes,
-# except that `make test` installs mandoc and promtool from Debian where it may (root, apt).
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
+# except that `make test` installs the Debian packages that it lacks where it may (root, apt).
+
+# The first Python that runs and is new enough; `make PYTHON=/path/to/python3.12 ...` takes another.
+PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13 python3.14; do \
+	  $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && command -v $$python && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 CONFIG ?= llmshed.toml
 
 .DEFAULT_GOAL := help
+# All targets share one environment, and pip must not run in it twice at once.
+.NOTPARALLEL:
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
 
 $(VENV)/.installed-run: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "make: no Python 3.11 or newer is found; on Debian 12 install the package" \
+	  "python3-venv, elsewhere name one: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(PYTHON) -c 'from ensurepip import version' 2>/dev/null || { echo "make: $(PYTHON) cannot make an environment;" \
+	  "on Debian install the package python3-venv" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable .
@@ -25,9 +34,9 @@ serve: $(VENV)/.installed-run ## start the gateway on 127.0.0.1:8080 in front of
 	$(BIN)/llmshed serve --config $(CONFIG)
 
 debian-tools:
-	@command -v mandoc >/dev/null && command -v promtool >/dev/null || sh tests/debian_tools.sh
+	@VENV='$(VENV)' PYTHON='$(PYTHON)' sh tests/debian_tools.sh
 
-test: $(VENV)/.installed-dev debian-tools ## everything that must hold for a change to land
+test: debian-tools $(VENV)/.installed-dev ## everything that must hold for a change to land
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -46,6 +55,7 @@ bench: $(VENV)/.installed-dev ## figures, as ratios in one run
 	$(BIN)/python bench/run.py
 
 man: $(VENV)/.installed-run ## check the manual pages and show the first
+	@command -v mandoc >/dev/null || { echo "make: mandoc is not installed; on Debian: apt install mandoc" >&2; exit 1; }
 	mandoc -T lint -W warning man/*.[157]
 	$(BIN)/llmshed man
 

@@ -1,17 +1,29 @@
 #!/bin/sh
-# Brings the two Debian tools that tests hold pages and metrics against: mandoc and promtool (package prometheus).
-# Without root or apt it says so and changes nothing; the tests that need them then skip with the reason.
+# Brings the Debian packages that `make test` lacks: python3-venv where no environment can be made yet, and the two tools
+# that tests hold pages and metrics against, mandoc and promtool (package prometheus).
+# Without root or apt it says so and changes nothing; tests that need a tool then skip with the reason.
 set -eu
+missing=""
+if [ ! -e "${VENV:-.venv}/.installed-run" ]; then
+  "${PYTHON:-python3}" -c 'from ensurepip import version' 2>/dev/null || missing="$missing python3-venv"
+fi
+command -v mandoc >/dev/null || missing="$missing mandoc"
+command -v promtool >/dev/null || missing="$missing prometheus"
+if [ -z "$missing" ]; then
+  exit 0
+fi
 if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
-  echo "make test: mandoc or promtool is missing and cannot be installed without root: their tests will be skipped" >&2
+  echo "make test: missing, and not installed without root and apt:$missing; tests of missing tools are skipped" >&2
   exit 0
 fi
 export DEBIAN_FRONTEND=noninteractive
 apt-get update -qq
 # No daemon is wanted, only promtool: policy-rc.d keeps the package from starting one.
-if [ ! -e /usr/sbin/policy-rc.d ]; then
-  printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d
-  chmod +x /usr/sbin/policy-rc.d
-  trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+policy="${POLICY_RC_D:-/usr/sbin/policy-rc.d}"
+if [ ! -e "$policy" ]; then
+  printf '#!/bin/sh\nexit 101\n' > "$policy"
+  chmod +x "$policy"
+  trap 'rm -f "$policy"' EXIT
 fi
-apt-get install -y -qq --no-install-recommends mandoc prometheus >/dev/null
+# shellcheck disable=SC2086 # one word a package
+apt-get install -y -qq --no-install-recommends $missing >/dev/null
