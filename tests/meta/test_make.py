@@ -17,6 +17,11 @@ PYTHON_THAT_CANNOT_MAKE_ENVIRONMENTS = f"""#!/bin/sh
 case "$*" in *ensurepip*|*venv*) echo "no module" >&2; exit 1;; esac
 exec {sys.executable} "$@"
 """
+APT_GET = """#!/bin/sh
+echo "$@" >> {asked}
+[ "$1" = install ] || exit 0
+{policy} || echo "no daemon is started" >> {asked}
+"""
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 
@@ -104,10 +109,7 @@ def test_whoever_is_root_gets_the_debian_packages_that_lack_and_no_others(machin
     machine.has("id", "#!/bin/sh\necho 0\n")
     machine.has("mandoc", "#!/bin/sh\n")
     policy, asked = machine.clone / "policy-rc.d", machine.clone / "asked"
-    machine.has(
-        "apt-get",
-        f'#!/bin/sh\necho "$@" >> {asked}\n[ "$1" = install ] || exit 0\nif {policy}; then :; else echo "no daemon is started" >> {asked}; fi\n',
-    )
+    machine.has("apt-get", APT_GET.format(asked=asked, policy=policy))
 
     machine.make("debian-tools", POLICY_RC_D=str(policy))
 
