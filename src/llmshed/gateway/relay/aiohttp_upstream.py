@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import os
 import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -287,5 +288,21 @@ def _end_to_end(headers: Mapping[str, str]) -> CIMultiDict[str]:
     return CIMultiDict((name, value) for name, value in headers.items() if name.lower() not in dropped)
 
 
+_WORDS: tuple[tuple[type[BaseException], str], ...] = (
+    (aiohttp.ClientSSLError, "no TLS connection with it can be trusted"),
+    (aiohttp.ClientConnectorDNSError, "its name cannot be resolved"),
+    (aiohttp.ServerDisconnectedError, "it closed the connection"),
+    (aiohttp.ClientPayloadError, "the body does not end as its framing says"),
+    (aiohttp.ClientResponseError, "its answer is not strict HTTP"),
+    (TimeoutError, "no connection came about in time"),
+)
+
+
 def _told(error: BaseException) -> str:
-    return str(error) or type(error).__name__
+    """Name what went wrong in words that may reach a client: no address of a replica, no byte that it sent."""
+    for kind, words in _WORDS:
+        if isinstance(error, kind):
+            return words
+    if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno).lower()  # the text that asyncio gives itself holds the address
+    return "the connection failed"

@@ -82,12 +82,16 @@ class StreamRelay:
             failure = self._job.engine.read_failure(answer.status, await read_whole(answer))
             raise self._told(failure, UpstreamErrorKind.STATUS)
         facts = self._reader.facts
-        held = b""
+        held = bytearray()
         while not facts.started and facts.failure is None:
             chunk = await answer.read()
             if chunk:
                 self._reader.feed(chunk)
-                held = _without_leading_comments(held + chunk)
+                held += chunk
+                if (
+                    b"\n" in chunk or b"\r" in chunk
+                ):  # else no comment ends with it, and looking again costs all of `held`
+                    _drop_leading_comments(held)
             else:
                 self._reader.end()
                 if facts.failure is None:
@@ -96,7 +100,7 @@ class StreamRelay:
                 raise self._broken_off("The engine's first event is too long.")
         if facts.failure is not None:
             raise self._told(facts.failure)
-        return held
+        return bytes(held)
 
     async def _commit(self, answer: UpstreamAnswer) -> web.StreamResponse:
         """Send the client status and headers."""
@@ -181,7 +185,8 @@ class StreamRelay:
             transport.abort()
 
 
-def _without_leading_comments(held: bytes) -> bytes:
+def _drop_leading_comments(held: bytearray) -> None:
     """Drop whole keep-alive comments and blank lines before the first event; they would mean nothing that late."""
     comments = _LEADING_COMMENTS.match(held)
-    return held[comments.end() :] if comments is not None else held
+    if comments is not None:
+        del held[: comments.end()]

@@ -48,3 +48,9 @@ def test_the_gateways_own_headers_win_over_the_engines() -> None:
         "x-request-id": "ours",
         "x-llmshed-lane": "bulk",
     }
+
+
+@pytest.mark.parametrize("character", [chr(code) for code in (*range(32), 127) if chr(code) != "\t"])
+def test_a_header_that_cannot_be_written_again_is_left_out(character: str) -> None:
+    engine = {"X-Broken": f"a{character}b", "X-Whole": "a\tb \u00e9"}
+    assert dict(client_headers(engine, {})) == {"X-Whole": "a\tb \u00e9"}
