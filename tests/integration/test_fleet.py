@@ -25,6 +25,7 @@ from llmshed.gateway.replicas.fleet import Fleet
 from llmshed.gateway.replicas.pool_tools import CounterRecipe
 from llmshed.observability.metrics import UpstreamErrorKind
 from llmshed.tokenizing.base import PromptCounter
+from llmshed.tokenizing.probes import PROBES
 
 FAST = UpstreamSettings(probe_interval_seconds=0.02, probe_timeout_seconds=0.3)
 
@@ -217,8 +218,8 @@ async def test_counts_that_differ_keep_a_replica_out(caplog: pytest.LogCaptureFi
         h.fleet.reconcile(config({"r1": tgi.url}))
         await until(lambda: h.fleet.troubles)
         assert h.up() == {}
-        assert h.observer.mismatches == 15
-        with pytest.raises(TokenizerError, match=r"15 of 15 probes differ; text 1: 10 tokens here, 9 tokens by"):
+        assert h.observer.mismatches == len(PROBES)
+        with pytest.raises(TokenizerError, match=rf"{len(PROBES)} of {len(PROBES)} probes differ; words: 11 tokens here, 10 tokens by"):
             h.fleet.counter("main")
         assert "replica_not_usable" in caplog.text
 
@@ -231,7 +232,7 @@ async def test_counts_that_differ_derate_or_warn_as_the_pool_says(
         h.fleet.reconcile(config({"r1": tgi.url}, on_count_mismatch=action, gross_ceiling_tokens=10_000))
         await h.fleet.until_serving()
         assert h.fleet.specs("main")[0].budget.gross_ceiling_tokens == 10_000 * share
-        assert h.observer.mismatches == 15
+        assert h.observer.mismatches == len(PROBES)
         assert "counts_differ" in caplog.text
 
 

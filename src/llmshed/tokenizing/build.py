@@ -17,7 +17,7 @@ from llmshed.tokenizing.blocks import BlockHasher
 from llmshed.tokenizing.counter import ExactCounter, ImageRule
 from llmshed.tokenizing.encode import ReferenceCounter, TextCounter
 from llmshed.tokenizing.files import EngineName, TokenizerFiles
-from llmshed.tokenizing.selfcheck import PROBE_TEXTS
+from llmshed.tokenizing.probes import PROBE_TEXTS
 from llmshed.tokenizing.structure import structure
 
 _log = logging.getLogger(__name__)

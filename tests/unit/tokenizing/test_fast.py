@@ -11,8 +11,8 @@ from llmshed.tokenizing.build import build_counter
 from llmshed.tokenizing.encode import ReferenceCounter
 from llmshed.tokenizing.fast import FastCounter
 from llmshed.tokenizing.load import embedded
+from llmshed.tokenizing.probes import PROBE_TEXTS
 from llmshed.tokenizing.prompts import TextPrompt
-from llmshed.tokenizing.selfcheck import PROBE_TEXTS
 
 
 class Library:

@@ -10,8 +10,8 @@ import pytest
 from llmshed.tokenizing.adapt import engine_tokenizer
 from llmshed.tokenizing.encode import ReferenceCounter
 from llmshed.tokenizing.load import embedded, from_directory
+from llmshed.tokenizing.probes import PROBE_TEXTS
 from llmshed.tokenizing.segments import SegmentCounter, _alternatives, proved, refusal
-from llmshed.tokenizing.selfcheck import PROBE_TEXTS
 
 DESCRIBED: dict[str, Any] = orjson.loads(embedded().tokenizer_json)
 TURNS = "".join(f"<|im_start|>user\nturn {number}<|im_end|>\n" for number in range(20))

@@ -159,6 +159,18 @@ class Fleet:
                 raise member.trouble
         raise TokenizerError(f"the tokenizer of pool {pool} is not loaded yet")
 
+    @property
+    def tokenizers_fail(self) -> bool:
+        """Say whether tokenizers are what keeps every pool from serving."""
+        pools = {member.pool for member in self._members.values()}
+        failing = {m.pool for m in self._members.values() if isinstance(m.trouble, TokenizerError)}
+        up = {member.pool for member in self._members.values() if member.up}
+        return bool(pools) and pools <= failing - up
+
+    def is_met(self, pool: str) -> bool:
+        """Say whether a replica of a pool was met, so that its requests can be read and counted."""
+        return self._first(pool) is not None
+
     def info(self, pool: str) -> EngineInfo | None:
         """Return what a pool's first replica told of itself; None before any was met."""
         serving = self._first(pool)

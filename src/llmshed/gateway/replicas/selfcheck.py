@@ -1,42 +1,15 @@
 """Whether the gateway counts as the engine does: probe prompts, counted here and by the engine's own routes."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, assert_never
 
 from llmshed.engines.base import Call, Engine, Route, UpstreamFault
 from llmshed.errors import EngineError, PromptError
 from llmshed.gateway.relay.upstream import UpstreamClient, ask
 from llmshed.tokenizing.base import PromptCounter
-
-_TEXTS = (
-    "The quick brown fox jumps over the lazy dog.",
-    "  two spaces, a tab\t, and\n\n\nthree line feeds  ",
-    "naïve café, Größe, Ωμέγα, Ελλάδα",
-    "日本語のテキストと、한국어 텍스트, 中文文本。",
-    "👩‍👩‍👧‍👦 🏳️‍🌈 e\u0301 \u00a0 \u2028 \ufeff",
-    "1234567890 3.14159 0x7fff_ffff 1e-9",
-    "def f(x):\n    return {'a': [x, None], \"b\": f'{x!r}'}\n",
-    "<s></s><|im_start|>user<|im_end|><|endoftext|>[INST] <bos>",
-    "<|im_start|> <unk> <pad>  <mask>",
-)
-_USER = {"role": "user", "content": "What is the capital of France?"}
-_CHATS: tuple[list[Mapping[str, Any]], ...] = (
-    [_USER],
-    [{"role": "system", "content": " Be brief.\n"}, _USER],
-    [_USER, {"role": "assistant", "content": "Paris."}, {"role": "user", "content": "And <|im_end|> of Italy?\n"}],
-    [{"role": "user", "content": [{"type": "text", "text": "One "}, {"type": "text", "text": "two"}]}],
-    [_USER, {"role": "assistant", "content": "The capital is "}],
-)
-_TOOL = {
-    "type": "function",
-    "function": {
-        "name": "weather",
-        "description": "Tells the weather.",
-        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-    },
-}
+from llmshed.tokenizing.probes import PROBES
+from llmshed.tokenizing.prompts import ChatPrompt, IdsPrompt, Prompt, TextPrompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +50,8 @@ async def check_counts(
     compared = 0
     mismatches = []
     unverified: dict[str, None] = {}
-    for probe, route, body in _probes():
-        call = engine.read_call(route, body)
+    for probe, prompt in PROBES.items():
+        call = engine.read_call(*_wire_form(prompt))
         try:
             theirs = await count_by_engine(client, url, engine, call, timeout_seconds)
         except EngineError as error:
@@ -110,12 +83,18 @@ async def count_by_engine(
     raise EngineError(f"{call.route.value} answers {status}: {failure.message[:200]}")
 
 
-def _probes() -> Iterator[tuple[str, Route, dict[str, Any]]]:
-    for number, text in enumerate(_TEXTS, 1):
-        yield f"text {number}", Route.TOKENIZE, {"inputs": text}
-    for number, messages in enumerate(_CHATS, 1):
-        yield f"chat {number}", Route.CHAT_TOKENIZE, {"messages": messages}
-    yield "chat with a tool", Route.CHAT_TOKENIZE, {"messages": [_USER], "tools": [_TOOL]}
+def _wire_form(prompt: Prompt) -> tuple[Route, dict[str, Any]]:
+    """Return the counting route and the body with which a probe is put to the engine."""
+    match prompt:
+        case TextPrompt(text):
+            return Route.TOKENIZE, {"inputs": text}
+        case ChatPrompt(messages, tools, tool_choice):
+            wishes = {"tools": tools, "tool_choice": tool_choice}
+            return Route.CHAT_TOKENIZE, {"messages": messages} | {k: v for k, v in wishes.items() if v is not None}
+        case IdsPrompt():
+            raise ValueError("token ids are their own count: no engine is asked for it")
+        case _:
+            assert_never(prompt)
 
 
 def _count(counter: PromptCounter, call: Call) -> int | None:

@@ -1,10 +1,7 @@
-"""Probe prompts that a gateway counts itself and has counted by the engine, to learn at start whether both agree."""
+"""Prompts on which two counts are known to part ways: counted twice at start, they tell whether both sides agree."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from llmshed.errors import PromptError
-from llmshed.tokenizing.base import PromptCounter
 from llmshed.tokenizing.prompts import ChatPrompt, Prompt, TextPrompt
 
 PROBE_TEXTS: Mapping[str, str] = {
@@ -79,46 +76,3 @@ PROBE_CHATS: Mapping[str, ChatPrompt] = {
 
 PROBES: Mapping[str, Prompt] = {**{name: TextPrompt(text) for name, text in PROBE_TEXTS.items()}, **PROBE_CHATS}
 """All probes by name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mismatch:
-    """One probe on which the two counts differ; None stands for a refusal.
-
-    Args:
-        probe: name of the probe.
-        local_tokens: what the gateway counted.
-        engine_tokens: what the engine counted.
-    """
-
-    probe: str
-    local_tokens: int | None
-    engine_tokens: int | None
-
-    def __str__(self) -> str:
-        """Tell the difference as a sentence for the log."""
-        local, engine = (
-            "refused" if tokens is None else f"{tokens} tokens" for tokens in (self.local_tokens, self.engine_tokens)
-        )
-        return f"{self.probe}: {local} here, {engine} by the engine"
-
-
-def local_counts(counter: PromptCounter, probes: Mapping[str, Prompt] = PROBES) -> dict[str, int | None]:
-    """Count the probes here; None stands for a prompt that is refused."""
-    return {name: _count(counter, prompt) for name, prompt in probes.items()}
-
-
-def compare(local: Mapping[str, int | None], engine: Mapping[str, int | None]) -> list[Mismatch]:
-    """List the probes that the engine counted or refused otherwise; probes that it was not asked are left out."""
-    return [
-        Mismatch(name, tokens, engine[name])
-        for name, tokens in local.items()
-        if name in engine and tokens != engine[name]
-    ]
-
-
-def _count(counter: PromptCounter, prompt: Prompt) -> int | None:
-    try:
-        return counter.count(prompt).tokens
-    except PromptError:
-        return None
