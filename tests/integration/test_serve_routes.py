@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 
-from fakes.house import House, house
+from fakes.house import House, house, until
 from llmshed.gateway.admin.routes import ADMIN_ROUTES
 from llmshed.gateway.door.routes import DATA_ROUTES
 
@@ -224,6 +224,27 @@ async def test_while_no_replica_has_come_up_the_gateway_is_starting() -> None:
         ready = await gate.ask("GET", "/readyz", admin=True)
         assert (ready.status, ready.body) == (503, b"not ready: replica_up\n")
         assert (await gate.ask("GET", "/livez", admin=True)).status == 200
+
+
+async def test_a_tokenizer_that_cannot_be_used_is_told_as_such_and_not_as_a_start() -> None:
+    async with house(pool='tokenizer = "/nowhere"\nmodel = "m"', ready=False) as gate:
+        await until(lambda: gate.daemon.gateway.fleet.troubles)
+        got = await gate.post("/generate", NATIVE)
+        assert (got.status, got.reason) == (503, "tokenizer_unavailable")
+        assert "Retry-After" in got.headers
+        assert b"nowhere" not in got.body
+        assert (await gate.ask("GET", "/health")).reason == "tokenizer_unavailable"
+        told = (await gate.ask("GET", "/admin/state", admin=True)).json()["troubles"]
+        assert "/nowhere" in told["r1"]
+
+
+async def test_a_pool_without_its_tokenizer_leaves_the_work_of_its_model_to_the_other() -> None:
+    broken = '[[pools]]\nname = "broken"\nmodel = "m"\ntokenizer = "/nowhere"\n'
+    replica = 'replicas = [{ name = "b", url = "simulated:" }]'
+    async with house(broken + replica, pool='name = "whole"\nmodel = "m"') as gate:
+        await until(lambda: "b" in gate.daemon.gateway.fleet.troubles)
+        assert (await gate.post("/generate", NATIVE)).status == 200
+        assert (await gate.post("/v1/chat/completions", CHAT | {"model": "m"})).status == 200
 
 
 async def test_a_lost_replica_is_told_as_no_replica(gate: House) -> None:

@@ -48,7 +48,7 @@ async def _stated(gateway: Gateway, question: Mapping[str, Any]) -> Request:
     tokens = _tokens(question, "input_tokens", 0)
     if tokens is None:
         raise _wrong("input_tokens", "must be a whole number")
-    pool = pool_of(gateway.policy.pools, {"model": question.get("model")})
+    pool = pool_of(gateway.policy.pools, {"model": question.get("model")}, gateway.fleet.is_met)
     return Request(_KEY, "", pool.model, (tokens,))
 
 
@@ -58,7 +58,8 @@ async def _counted(gateway: Gateway, question: Mapping[str, Any]) -> Request:
         raise _wrong("body", "must be the JSON object that the route takes")
     if question.get("route") not in routes:
         raise _wrong("route", f"must be one of {', '.join(routes)}")
-    pool = pool_of(gateway.policy.pools, {"model": question.get("model", body.get("model"))})
+    model = question.get("model", body.get("model"))
+    pool = pool_of(gateway.policy.pools, {"model": model}, gateway.fleet.is_met)
     call = gateway.fleet.engine(pool.name).read_call(Route(question["route"]), body)
     counted = await count_call(gateway, pool, call)
     return Request(

@@ -73,11 +73,11 @@ async def state(house: Administration, request: web.BaseRequest) -> web.Response
 
 def state_report(gateway: Gateway) -> dict[str, Any]:
     """Return the gateway's state as plain values, for `/admin/state` and for SIGUSR1."""
-    ledgers = gateway.driver.state()
+    ledgers, checks = gateway.driver.state(), gateway.checks()
     return {
         "config_version": gateway.snapshot.version,
-        "ready": all(gateway.checks().values()),
-        "checks": gateway.checks(),
+        "ready": all(checks.values()),
+        "checks": checks,
         "draining": ledgers.draining,
         "requests_in_house": gateway.running(),
         "live_requests": ledgers.live_requests,
@@ -86,6 +86,7 @@ def state_report(gateway: Gateway) -> dict[str, Any]:
             "large_queue_bytes": gateway.counting.large_queue_bytes,
         },
         "replicas": _replicas(ledgers),
+        "troubles": gateway.fleet.troubles,
         "violations": gateway.driver.violations(),
     }
 

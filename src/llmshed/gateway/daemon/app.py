@@ -1,11 +1,12 @@
 """The gateway as its handlers see it: the parts that serve requests, the settings in force, and who is in the house."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 
 from llmshed.admission.events import Draining
 from llmshed.admission.policy import AdmissionPolicy
+from llmshed.admission.reasons import Reason
 from llmshed.admission.verdict import Verdict
 from llmshed.clock import Clock
 from llmshed.gateway.counting.pool import CountingPool
@@ -125,10 +126,23 @@ class Gateway:
         for visit in self._visits:
             visit.break_off()
 
+    def gate(self, tenant: str) -> Verdict | None:
+        """Return the refusal that needs no body to be read, or None.
+
+        The core knows only that no replica has come up; where that is for a tokenizer, it is told so.
+        """
+        verdict = self.driver.gate(tenant)
+        if verdict is None or verdict.reason not in {Reason.STARTING, Reason.NO_REPLICA}:
+            return verdict
+        if not self.fleet.tokenizers_fail:
+            return verdict
+        unavailable = Reason.TOKENIZER_UNAVAILABLE
+        return replace(verdict, reason=unavailable, detail=unavailable.row.meaning)
+
     def unserving(self) -> Verdict | None:
         """Return why nobody is served now: draining, starting, or no replica up; None while somebody is."""
         tenant = next(iter(self.policy.tenants))
-        verdict = self.driver.gate(tenant)
+        verdict = self.gate(tenant)
         # A full quota is that tenant's own affair.
         return verdict if verdict is not None and verdict.status == HTTPStatus.SERVICE_UNAVAILABLE else None
 

@@ -1,6 +1,6 @@
 """From the bytes of a body to a counted request: the steps that generating and counting routes share."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from llmshed.admission.policy import PoolPolicy
@@ -20,10 +20,10 @@ def check_open(gateway: Gateway, visit: Visit) -> None:
     """Refuse what needs no body: draining, no replica, the tenant's own quota, a length or form that is not taken.
 
     Raises:
-        RefusedError: the core's own refusal.
+        RefusedError: the gateway's own refusal.
         BodyError: as `gates.check_body_headers`.
     """
-    verdict = gateway.driver.gate(visit.tenant or "")
+    verdict = gateway.gate(visit.tenant or "")
     if verdict is not None:
         visit.verdict = verdict
         raise RefusedError(Problem.from_verdict(verdict))
@@ -39,24 +39,25 @@ async def read_call(gateway: Gateway, visit: Visit) -> tuple[PoolPolicy, Call]:
     visit.phase = Phase.BODY
     raw = await read_body(visit.request, visit.snapshot.config.server, gateway.clock.now)
     body = parse_body(raw)
-    pool = pool_of(gateway.policy.pools, body)
+    pool = pool_of(gateway.policy.pools, body, gateway.fleet.is_met)
     visit.call = gateway.fleet.engine(pool.name).read_call(Route(visit.path), body)
     return pool, visit.call
 
 
-def pool_of(pools: tuple[PoolPolicy, ...], body: Mapping[str, Any]) -> PoolPolicy:
-    """Return the first pool of the model that the body names, or the first of all when it names none.
+def pool_of(pools: tuple[PoolPolicy, ...], body: Mapping[str, Any], is_met: Callable[[str], bool]) -> PoolPolicy:
+    """Return the pool that reads a body: of the model that it names, or of the first pool's when it names none.
 
-    Pools of one model share its tokenizer and differ in lanes, which the core chooses later.
+    Pools of one model share its tokenizer and differ in lanes, which the core chooses later. So the first that `is_met`
+    knows is as good as any, and one that cannot be used yet does not keep the others from their work.
 
     Raises:
         BodyError: `not_found`, with the models that are served; the name that was sent is not repeated.
     """
     model = body.get("model")
     if not isinstance(model, str):
-        return pools[0]  # an absent model is the engine's own, a number is refused by the engine's adapter
-    for pool in pools:
-        if pool.serves(model):
-            return pool
+        model = pools[0].model  # an absent model is the engine's own, a number is refused by the engine's adapter
+    serving = [pool for pool in pools if pool.serves(model)]
+    if serving:
+        return next((pool for pool in serving if is_met(pool.name)), serving[0])
     served = ", ".join(dict.fromkeys(pool.model for pool in pools))
     raise BodyError(Reason.NOT_FOUND, f"That model is not served here. Models: {served}.", "model")

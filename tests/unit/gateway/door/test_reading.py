@@ -26,11 +26,17 @@ POOLS = (
     ],
 )
 def test_a_body_leads_to_the_first_pool_of_its_model(body: dict[str, object], pool: str) -> None:
-    assert pool_of(POOLS, body).name == pool
+    assert pool_of(POOLS, body, lambda _: True).name == pool
+    assert pool_of(POOLS, body, lambda _: False).name == pool
+
+
+@pytest.mark.parametrize("body", [{}, {"model": "org/small"}, {"model": "tgi"}])
+def test_a_pool_that_was_never_met_leaves_the_work_to_the_next_of_its_model(body: dict[str, object]) -> None:
+    assert pool_of(POOLS, body, {"slow", "big"}.__contains__).name == "slow"
 
 
 @pytest.mark.parametrize("model", ["", "org/other", "ORG/SMALL", " tgi"])
 def test_an_unknown_model_is_told_with_those_that_are_served(model: str) -> None:
     with pytest.raises(BodyError, match=r"Models: org/small, org/large\.") as caught:
-        pool_of(POOLS, {"model": model})
+        pool_of(POOLS, {"model": model}, lambda _: True)
     assert (caught.value.reason, caught.value.param) == (Reason.NOT_FOUND, "model")
