@@ -64,6 +64,8 @@ async def test_only_a_well_formed_trace_goes_on(front: Front) -> None:
         ("503 Service Unavailable|healthcheck", 502, "upstream_error", "status"),
         ("302 Found|x", 502, "upstream_error", "status"),
         ("401 Unauthorized|x", 502, "upstream_error", "status"),
+        ("200 OK|generation", 502, "upstream_error", "status"),
+        ("200 OK|overloaded", 429, "concurrency_limit", "busy"),
     ],
 )
 @with_front
@@ -91,6 +93,20 @@ async def test_what_the_engine_tells_is_put_under_the_contract(
     assert outcome.status == status
     assert front.driver.charged == 0
     assert front.heard.signs == [(blamed, "r1")]
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>Sign in</html>", b"null", b"[]", b"{}"])
+@with_front
+async def test_a_success_that_holds_no_answer_is_an_error(body: bytes, front: Front) -> None:
+    async def script(conversation: Conversation) -> None:
+        await conversation.whole(body)
+
+    async with ScriptedEngine(script) as engine:
+        front.urls["r1"] = front.urls["r2"] = engine.url
+        got = await front.post("/generate", ASK)
+    assert (got.status, got.reason, got.headers["x-should-retry"]) == (502, "upstream_error", "false")
+    assert (await front.outcome()).ending == Ending.FAILED
+    assert front.heard.signs == [("status", "r1")]
 
 
 @pytest.mark.parametrize("way", ["hang_up", "reset"])

@@ -178,6 +178,13 @@ class Engine(Protocol):
     def read_failure(self, status: int, body: bytes) -> EngineFailure:
         """Read a non-200 answer."""
 
+    def find_failure(self, body: bytes) -> EngineFailure | None:
+        """Return what is wrong with the whole body of a 200 answer to a generating route; None when it is an answer.
+
+        What stands between gateway and engine may put a page of its own there, and a success that holds nothing would
+        be told and counted as one.
+        """
+
     def read_token_count(self, route: Route, body: bytes) -> int:
         """Return the number of tokens in a 200 answer of a counting route.
 

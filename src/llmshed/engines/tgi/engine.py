@@ -13,7 +13,7 @@ from llmshed.engines.base import Call, EngineFailure, EngineInfo, Route, StreamR
 from llmshed.engines.fields import INT32_MAX
 from llmshed.engines.tgi.calls import TgiCallReader
 from llmshed.engines.tgi.counts import read_token_count
-from llmshed.engines.tgi.failures import read_answer_failure
+from llmshed.engines.tgi.failures import find_answer_failure, read_answer_failure
 from llmshed.engines.tgi.info import read_tgi_info
 from llmshed.engines.tgi.stream import NativeStreamReader, OpenAIStreamReader
 from llmshed.engines.tgi.versions import AUTO, check_version, facts_of
@@ -75,6 +75,10 @@ class TgiEngine:
     def read_failure(self, status: int, body: bytes) -> EngineFailure:
         """Read an answer whose status is not 200; see `read_answer_failure`."""
         return read_answer_failure(status, body)
+
+    def find_failure(self, body: bytes) -> EngineFailure | None:
+        """Look for a failure under a status of 200; see `find_answer_failure`."""
+        return find_answer_failure(body)
 
     def read_token_count(self, route: Route, body: bytes) -> int:
         """Count the tokens that a counting route lists; see `read_token_count`."""

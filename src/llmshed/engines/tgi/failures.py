@@ -73,6 +73,27 @@ def read_answer_failure(status: int, body: bytes) -> EngineFailure:
     return EngineFailure(cause.fault, status, text, error_type)
 
 
+def find_answer_failure(body: bytes) -> EngineFailure | None:
+    """Return the failure that a body shows which came with status 200; None for an answer.
+
+    An answer is a JSON object without an error, or the list of one in which `POST /` wraps it.
+    """
+    try:
+        parsed = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        parsed = None
+    if isinstance(parsed, list) and parsed:
+        parsed = parsed[0]
+    if not isinstance(parsed, dict) or not parsed:
+        return EngineFailure(
+            UpstreamFault.ENGINE,
+            200,
+            "it answered 200 without an answer of its kind",
+            _TYPE_BY_FAULT[UpstreamFault.ENGINE],
+        )
+    return read_event_failure(parsed) if parsed.get("error") else None
+
+
 def read_event_failure(event: Mapping[str, Any]) -> EngineFailure:
     """Read an error event of a stream; the status is the one that the cause has in a whole answer."""
     text, error_type = _words(event)

@@ -38,5 +38,7 @@ async def relay_whole(
     if answer.status != 200:
         failure = job.engine.read_failure(answer.status, body)
         raise told_by_engine(failure, UpstreamErrorKind.STATUS, job, verdict)
+    if (hidden := job.engine.find_failure(body)) is not None:
+        raise told_by_engine(hidden, UpstreamErrorKind.STATUS, job, verdict)
     outcome.output_tokens = job.engine.read_output_tokens(job.call, answer.headers, body)
     return web.Response(body=body, headers=client_headers(answer.headers, job.headers(verdict)))

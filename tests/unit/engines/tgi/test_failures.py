@@ -1,6 +1,7 @@
 """Every failure that TGI tells, in a status and in a stream."""
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -101,3 +102,51 @@ def test_any_answer_is_a_failure_with_a_text(status: int, body: bytes) -> None:
     failure = TgiEngine().read_failure(status, body)
     assert failure.message
     assert failure.status == status
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b" ",
+        b"<html>Sign in</html>",
+        b"\x1f\x8b\x08",
+        b"null",
+        b"[]",
+        b"{}",
+        b"[[]]",
+        b"[null]",
+        b"7",
+        b'"text"',
+        b"{",
+    ],
+)
+def test_what_is_no_answer_is_a_failure_of_the_engine_whatever_its_status(body: bytes) -> None:
+    failure = TgiEngine().find_failure(body)
+
+    assert failure is not None
+    assert (failure.fault, failure.error_type) == (UpstreamFault.ENGINE, "generation")
+
+
+@pytest.mark.parametrize(
+    ("body", "fault", "status"),
+    [
+        ({"error": "Model is overloaded", "error_type": "overloaded"}, UpstreamFault.BUSY, 429),
+        ({"error": "Input validation error: no", "error_type": "validation"}, UpstreamFault.CLIENT, 422),
+        ({"error": {"message": "boom"}}, UpstreamFault.ENGINE, 500),
+    ],
+)
+def test_an_error_object_is_a_failure_under_a_status_of_200_too(
+    body: dict[str, Any], fault: UpstreamFault, status: int
+) -> None:
+    failure = TgiEngine().find_failure(json.dumps(body).encode())
+
+    assert failure is not None
+    assert (failure.fault, failure.status) == (fault, status)
+
+
+@pytest.mark.parametrize(
+    "body", [{"generated_text": "a"}, [{"generated_text": ""}], {"choices": []}, {"choices": [], "error": None}]
+)
+def test_an_answer_of_any_route_shows_no_failure(body: object) -> None:
+    assert TgiEngine().find_failure(json.dumps(body).encode()) is None
