@@ -7,6 +7,8 @@ PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13 python3
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
+# setuptools warns at length of what every editable install does.
+PIP_INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet
 CONFIG ?= llmshed.toml
 
 .DEFAULT_GOAL := help
@@ -21,13 +23,15 @@ $(VENV)/.installed-run: pyproject.toml
 	  "python3-venv, elsewhere name one: make PYTHON=/path/to/python3" >&2; exit 1; }
 	@$(PYTHON) -c 'from ensurepip import version' 2>/dev/null || { echo "make: $(PYTHON) cannot make an environment;" \
 	  "on Debian install the package python3-venv" >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable .
+	@echo "installing into $(VENV), which takes about a minute"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --upgrade pip
+	@$(PIP_INSTALL) --editable .
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml $(VENV)/.installed-run
-	$(BIN)/python -m pip install --quiet --editable '.[dev,fast,clients]'
+	@echo "installing what tests need into $(VENV)"
+	@$(PIP_INSTALL) --editable '.[dev,fast,clients]'
 	@touch $@
 
 serve: $(VENV)/.installed-run ## start the gateway on 127.0.0.1:8080 in front of a simulated replica

@@ -5,6 +5,8 @@ from typing import Any
 
 from llmshed.errors import EngineError
 
+from ._input import read_text
+
 TIMEOUT_SECONDS = 10.0
 """A gateway decides in microseconds; counting a megabyte takes a second or two."""
 
@@ -13,9 +15,13 @@ class Gateway:
     """The admin listener of a gateway, found from either of its addresses."""
 
     def __init__(self, url: str, token_file: Path | None = None) -> None:
-        """Take the address of the admin or the data listener, `http://HOST:PORT` or `HOST:PORT`."""
+        """Take the address of the admin or the data listener, `http://HOST:PORT` or `HOST:PORT`.
+
+        Raises:
+            LlmshedError: the token's file cannot be read, or is not text.
+        """
         self._url = (url if "://" in url else f"http://{url}").rstrip("/")
-        self._token = None if token_file is None else token_file.read_text("utf-8").strip()
+        self._token = None if token_file is None else read_text(str(token_file)).strip()
 
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """Post JSON to a route of the admin listener and return its answer.
@@ -29,6 +35,11 @@ class Gateway:
         if status == 404:
             admin = self._admin_of_data_listener()
             status, answer = self._ask("POST", admin + path, orjson.dumps(body))
+        if status == 401:
+            raise EngineError(
+                f"{self._url} answered 401: give the address of the admin listener (`server.admin_listen`),"
+                " and --token-file with its token where it has one"
+            )
         if status != 200:
             raise EngineError(f"{self._url} answered {status}: {_message(answer)}")
         return answer

@@ -1,5 +1,6 @@
-"""One result, two readers: a table for people or one JSON object for machines, never mixed."""
+"""One result, two readers: a table for people or one JSON object for machines, never mixed; notes beside either."""
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,20 +8,37 @@ import typer
 
 
 def print_json(schema: str, result: Mapping[str, Any]) -> None:
-    """Print one JSON object on stdout, `schema` first; fields may be added later, none change meaning."""
+    """Print one JSON object on stdout, `schema` first; fields may be added later, none change meaning.
+
+    JSON is UTF-8 whatever the locale says, so it is written as bytes.
+    """
     import orjson
 
-    typer.echo(orjson.dumps({"schema": schema, **result}, option=orjson.OPT_INDENT_2).decode())
+    typer.echo(orjson.dumps({"schema": schema, **result}, option=orjson.OPT_INDENT_2))
 
 
 def print_table(rows: Mapping[str, object]) -> None:
-    """Print names and values as two columns on stdout; plain text wherever stdout is not a terminal."""
+    """Print names and values as two columns on stdout: folded to a terminal's width, elsewhere one line a row."""
+    shown = {name: f"{value:,}" if type(value) is int else str(value) for name, value in rows.items()}
+    if not sys.stdout.isatty():
+        width = max(map(len, shown))
+        typer.echo("\n".join(f"{name:<{width}}  {value}" for name, value in shown.items()))
+        return
     from rich.console import Console
     from rich.table import Table
 
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(no_wrap=True, style="bold")
     table.add_column(overflow="fold")
-    for name, value in rows.items():
-        table.add_row(name, f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value))
-    Console(highlight=False).print(table)
+    for name, value in shown.items():
+        table.add_row(name, value)
+    console = Console(highlight=False)
+    with console.capture() as printed:
+        console.print(table)
+    # rich pads each line to the table's width, which a pipe or a file would keep.
+    typer.echo("\n".join(line.rstrip() for line in printed.get().splitlines()))
+
+
+def print_note(sentence: str) -> None:
+    """Tell something beside the result: one line on stderr, which begins with the program's name."""
+    typer.echo(f"llmshed: {sentence}", err=True)

@@ -1,12 +1,17 @@
 """Running the gateway in this process: its log, its event loop, and what a person is told at the start."""
 
 import os
+import shlex
+import shutil
+import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import typer
 
 from llmshed import __version__
+
+from ._output import print_json
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -16,11 +21,14 @@ if TYPE_CHECKING:
     from llmshed.gateway.daemon.app import Gateway
     from llmshed.gateway.daemon.reload import Inputs
 
+SCHEMA = "llmshed.serve/1"
 _STANDARD_ERROR = 2
 
 
-def serve_until_stopped(read: "Callable[[], LoadedConfig]") -> None:
+def serve_until_stopped(read: "Callable[[], LoadedConfig]", *, as_json: bool) -> None:
     """Serve by what `read` returns, and by what it returns at each reload, until a signal.
+
+    With `as_json` the addresses are one object on stdout too, for programs that start this one on free ports.
 
     Raises:
         LlmshedError: the gateway cannot start.
@@ -35,10 +43,12 @@ def serve_until_stopped(read: "Callable[[], LoadedConfig]") -> None:
     lines = [*_introduction(loaded)]  # read before anything is opened, so that a bad profile is told first
     raise_descriptor_limit()
     with asyncio.Runner(loop_factory=_loop_factory(loaded.config)) as runner:
-        runner.run(_serve(read, inputs, lines))
+        runner.run(_serve(read, inputs, lines, as_json=as_json))
 
 
-async def _serve(read: "Callable[[], LoadedConfig]", inputs: "Inputs", introduction: list[str]) -> None:
+async def _serve(
+    read: "Callable[[], LoadedConfig]", inputs: "Inputs", introduction: list[str], *, as_json: bool
+) -> None:
     from llmshed.clock import SystemClock
     from llmshed.gateway.daemon.assembly import Reports, read_inputs
     from llmshed.gateway.daemon.daemon import Surroundings, listening
@@ -72,6 +82,9 @@ async def _serve(read: "Callable[[], LoadedConfig]", inputs: "Inputs", introduct
         async with listening(inputs, surroundings) as daemon:
             for line in (*_addresses(daemon.gateway), *introduction, *_commands(daemon.gateway)):
                 typer.echo(line, err=True)
+            if as_json:
+                urls = {"url": daemon.gateway.data_url, "admin_url": daemon.gateway.admin_url}
+                print_json(SCHEMA, {**urls, "version": __version__})
             daemon.begin(inputs)
             await daemon.run()
     finally:
@@ -134,5 +147,6 @@ def _commands(gateway: "Gateway") -> Iterator[str]:
     yield f"  {curl} {gateway.data_url}/v1/chat/completions -d '{chat}}}'"
     yield f"  {curl} -N {gateway.data_url}/v1/chat/completions -d '{chat},\"stream\":true}}'"
     if gateway.admin_url.startswith("http"):
-        yield f"  llmshed classify 'Hello' --gateway {gateway.data_url if open_to_all else gateway.admin_url}"
+        program = "llmshed" if shutil.which("llmshed") else shlex.quote(sys.argv[0])  # as in an environment of its own
+        yield f"  {program} classify 'Hello' --gateway {gateway.data_url if open_to_all else gateway.admin_url}"
     yield "log:"

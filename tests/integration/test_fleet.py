@@ -219,7 +219,8 @@ async def test_counts_that_differ_keep_a_replica_out(caplog: pytest.LogCaptureFi
         await until(lambda: h.fleet.troubles)
         assert h.up() == {}
         assert h.observer.mismatches == len(PROBES)
-        with pytest.raises(TokenizerError, match=rf"{len(PROBES)} of {len(PROBES)} probes differ; words: 11 tokens here, 10 tokens by"):
+        every = f"{len(PROBES)} of {len(PROBES)}"
+        with pytest.raises(TokenizerError, match=f"{every} probes differ; words: 11 tokens here, 10 tokens by"):
             h.fleet.counter("main")
         assert "replica_not_usable" in caplog.text
 

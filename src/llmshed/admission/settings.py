@@ -127,8 +127,8 @@ def spec_warnings(spec: ReplicaSpec, engine: EngineLimits, profile: Profile | No
     permits = engine.max_concurrent_requests
     if profile is None:
         warnings.append(
-            f"replica {spec.name} is uncalibrated: {spec.budget.gross_ceiling_tokens:,} gross tokens are assumed,"
-            " not measured; run `llmshed calibrate` or name a profile"
+            f"replica {spec.name} is uncalibrated: its gross ceiling of {spec.budget.gross_ceiling_tokens:,} tokens is"
+            f" {_origin(spec, engine)}, not measured; set gross_ceiling_tokens or name a profile"
         )
     if permits is not None and spec.budget.hard_cap_sequences > permits:
         warnings.append(
@@ -140,6 +140,13 @@ def spec_warnings(spec: ReplicaSpec, engine: EngineLimits, profile: Profile | No
             f"profile {profile.label} names an overcommit of {profile.budget.overcommit_ratio:g}: it is not lent"
         )
     return tuple(warnings)
+
+
+def _origin(spec: ReplicaSpec, engine: EngineLimits) -> str:
+    """Say where the gross ceiling of an uncalibrated replica comes from."""
+    if spec.budget.gross_ceiling_tokens == engine.max_batch_total_tokens:
+        return "what the engine told"
+    return "configured or assumed"
 
 
 def _uncalibrated_budget(
