@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from fakes.house import House, house, raw, request_bytes
+from fakes.house import House, house, raw, request_bytes, until
+from llmshed.gateway.relay.stream import StreamRelay
 
 NATIVE = {"inputs": "Hello", "parameters": {"max_new_tokens": 2}}
 CHAT = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 2}
@@ -216,10 +217,39 @@ async def test_a_crash_of_ours_is_a_json_500_without_details(gate: House, monkey
     assert b"canary" not in got.body
 
 
+async def test_a_crash_in_a_stream_breaks_it_off_and_begins_no_second_answer(
+    gate: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note_progress, noted = StreamRelay._note_progress, 0
+
+    def crash(self: StreamRelay, *chunk: bytes) -> None:
+        nonlocal noted
+        noted += 1
+        if noted == 3:
+            raise RuntimeError("canary")
+        note_progress(self, *chunk)
+
+    monkeypatch.setattr(StreamRelay, "_note_progress", crash)
+    async with raw(gate) as (reader, writer):
+        writer.write(request_bytes("/generate_stream", {"inputs": "Hello", "parameters": {"max_new_tokens": 50}}))
+        answer = await asyncio.wait_for(reader.read(), 10)
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert not answer.endswith(b"0\r\n\r\n")
+    line = await gate.decision()
+    assert (line["ending"], line["termination"], line["reason"]) == ("failed", "GD", "internal_error")
+    await until(lambda: gate.active_tokens() == 0)
+
+
 async def test_prompts_whose_bytes_prove_too_much_are_refused_uncounted() -> None:
     async with house() as gate:
         got = await gate.post("/generate", {"inputs": "word " * 190_000, "parameters": {"max_new_tokens": 5}})
         assert (got.status, got.reason) == (413, "context_limit")
         assert "At least" in got.json()["error"]
+        assert "Input tokens exceed the configured limit" in got.json()["error"]
+        assert got.headers["x-llmshed-model"] == "llmshed/simulated"
+        assert "x-llmshed-input-tokens" not in got.headers
+        assert "usage" not in got.json()
         line = await gate.decision()
+        assert (line["input_tokens"], line["reservation"], line["model"]) == (None, None, "llmshed/simulated")
         assert line["counting_seconds"] < 0.1

@@ -132,7 +132,7 @@ def test_the_metrics_page_lists_the_values_of_its_labels(repository: Path) -> No
     values = {row[0].strip("`"): row[1] for row in rows_of(repository / "docs" / "metrics.md", "Label values")}
     assert values["kind"] == ", ".join(f"`{kind}`" for kind in UpstreamErrorKind)
     assert values["size"] == ", ".join(f"`{size}`" for size in QueueSize)
-    assert values["decision"] == ", ".join(f"`{decision}`" for decision in Decision)
+    assert values["decision"] == ", ".join([*(f"`{decision}`" for decision in Decision), "`none`"])
     assert values["lane"] == ", ".join([*(f"`{lane}`" for lane in Lane), "`none`"])
 
 

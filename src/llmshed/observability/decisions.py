@@ -76,7 +76,7 @@ class Decision:
         output_tokens: tokens that the engine generated, as far as seen.
         reservation: the terms of what the request charged, or would have.
         equation: the terms of the replica that decided.
-        decision: what admission decided.
+        decision: what was decided; None when the client left before anything was.
         reason: why it was not served.
         retry_after_seconds: the wait that the client was told, after jitter.
         session: keyed hash of the session.
@@ -110,7 +110,7 @@ class Decision:
     output_tokens: int | None = None
     reservation: Reservation | None = None
     equation: Equation | None = None
-    decision: Outcome = Outcome.REFUSE
+    decision: Outcome | None = None
     reason: Reason | None = None
     retry_after_seconds: float | None = None
     session: str | None = None
@@ -261,7 +261,3 @@ class DecisionLog:
     def use_history(self, history: int) -> None:
         """Change how many decisions are remembered, keeping the newest."""
         self._recent = deque(self._recent, maxlen=history)
-
-    def use_sink(self, sink: Callable[[bytes], None]) -> None:
-        """Write later lines elsewhere, after the setting changed."""
-        self._sink = sink

@@ -22,7 +22,7 @@ from llmshed.observability.routes import KNOWN_ROUTES, OTHER_ROUTE
 from llmshed.observability.state_collector import StateCollector
 
 NONE = "none"
-"""Label value of a lane that is not known and of the reason of a request that was served."""
+"""Label value of a lane that is not known, of the decision on a request that was never judged, and of no reason."""
 
 # OpenTelemetry's advice for token counts, powers of 4; the lanes' default thresholds 1,024 and 4,096 are among them.
 TOKEN_BUCKETS = (1, 4, 16, 64, 256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576)
@@ -39,6 +39,14 @@ LAG_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 
 SERVED_LANES = (Lane.INTERACTIVE, Lane.BULK)
 ALL_LANES = (*Lane, NONE)
+FAILED_AFTER_ADMISSION = (
+    Reason.UPSTREAM_ERROR,
+    Reason.UPSTREAM_TIMEOUT,
+    Reason.INTERNAL_ERROR,
+    Reason.CONCURRENCY_LIMIT,  # the engine's own seats were taken
+    Reason.MALFORMED,  # the engine found fault with what the gateway let through
+)
+"""Why an admitted request may yet not be served."""
 
 
 class UpstreamErrorKind(StrEnum):
@@ -172,9 +180,9 @@ class Metrics:
         self._gauge("llmshed_build_info", "Version of the gateway.", ("version",)).of(__version__).set(1)
 
     def _start_at_zero(self) -> None:
-        not_served: tuple[str, ...] = (NONE, Reason.UPSTREAM_ERROR, Reason.UPSTREAM_TIMEOUT, Reason.INTERNAL_ERROR)
         _touch(self.requests, ALL_LANES, (Outcome.REFUSE,), Reason)
-        _touch(self.requests, SERVED_LANES, (Outcome.ADMIT,), not_served)
+        _touch(self.requests, SERVED_LANES, (Outcome.ADMIT,), (NONE, *FAILED_AFTER_ADMISSION))
+        _touch(self.requests, (NONE,), (Outcome.ADMIT, NONE), (NONE,))
         _touch(self.endings, ALL_LANES, Ending)
         for histogram in (self.ttft, self.tpot, self.duration, self.output_tokens):
             _touch(histogram, SERVED_LANES)

@@ -39,7 +39,7 @@ class Observer:
         metrics = self._metrics
         lane = decision.lane or NONE
         metrics.in_progress.of().dec()
-        metrics.requests.of(lane, decision.decision, decision.reason or NONE).inc()
+        metrics.requests.of(lane, decision.decision or NONE, decision.reason or NONE).inc()
         metrics.endings.of(lane, decision.ending).inc()
         metrics.routes.of(route_label(decision.route)).inc()
         self._observe_counts(decision)

@@ -185,13 +185,3 @@ def test_a_changed_history_keeps_the_newest() -> None:
         log.write(decision(f"req_{number}"))
     log.use_history(2)
     assert [record["request_id"] for record in log.last(9)] == ["req_4", "req_3"]
-
-
-def test_lines_go_to_another_sink_after_a_reload() -> None:
-    before: list[bytes] = []
-    after: list[bytes] = []
-    log = DecisionLog(before.append, history=1)
-    log.write(decision())
-    log.use_sink(after.append)
-    log.write(decision())
-    assert (len(before), len(after)) == (1, 1)

@@ -18,7 +18,7 @@ from llmshed.config.lanes import InteractiveLane, LaneSettings
 from llmshed.observability.decisions import Decision, DecisionLog, Waits
 from llmshed.observability.endings import Ending
 from llmshed.observability.goodput import objectives_of
-from llmshed.observability.metrics import Metrics, QueueSize, UpstreamErrorKind
+from llmshed.observability.metrics import FAILED_AFTER_ADMISSION, Metrics, QueueSize, UpstreamErrorKind
 from llmshed.observability.observer import Observer
 
 
@@ -155,7 +155,9 @@ def test_known_label_sets_are_zero_from_the_start(observer: Observer) -> None:
     seen = page(observer)
     for reason in Reason:
         assert seen.value("llmshed_requests_total", lane="none", decision="refuse", reason=reason.value) == 0
-    assert seen.value("llmshed_requests_total", lane="bulk", decision="admit", reason="none") == 0
+    for failed in (*FAILED_AFTER_ADMISSION, "none"):
+        assert seen.value("llmshed_requests_total", lane="bulk", decision="admit", reason=failed) == 0
+    assert seen.value("llmshed_requests_total", lane="none", decision="none", reason="none") == 0
     assert seen.value("llmshed_good_requests_total", lane="interactive", priority_class="high") == 0
     assert seen.value("llmshed_ttft_seconds_count", lane="bulk") == 0
     assert seen.value("llmshed_counting_queue_bytes", size="small") == 0

@@ -5,6 +5,7 @@ and with one decision line.
 """
 
 import asyncio
+from dataclasses import replace
 from http import HTTPStatus
 
 from aiohttp import web
@@ -59,8 +60,12 @@ class DataDoor:
             return self._refusal(visit, Problem(Reason.DRAINING, "This gateway is shutting down."))
         except ConnectionError:
             raise  # the client left: there is nobody to answer
-        except Exception as error:  # noqa: BLE001 - every other error has its answer in the contract
-            return self._refusal(visit, problem_of(error))
+        except Exception as error:
+            problem = problem_of(error)
+            if visit.request.writer.output_size > 0:
+                visit.problem = problem
+                raise ConnectionError("an answer was begun; the connection ends with it") from error
+            return self._refusal(visit, problem)
         if not visit.relaying:
             visit.status = response.status
         return response
@@ -95,6 +100,8 @@ class DataDoor:
 
     def _refusal(self, visit: Visit, problem: Problem) -> web.Response:
         """Answer a problem; a connection that is not at a clean boundary after it cannot be used again."""
+        if problem.model is None and problem.reason is not Reason.NOT_FOUND:
+            problem = replace(problem, model=visit.model)
         visit.problem = problem
         request = visit.request
         answer = visit.snapshot.contract.refusal(

@@ -59,12 +59,13 @@ async def _counted(gateway: Gateway, visit: Visit, pool: PoolPolicy, call: Call,
     return visit.asked
 
 
-def _refuse_unless_possible(gateway: Gateway, visit: Visit, asked: Request) -> None:
-    verdict = gateway.driver.assess(asked)
+def _refuse_unless_possible(gateway: Gateway, visit: Visit, least: Request) -> None:
+    """Refuse what not even its least possible size lets through; a bound is never told or written down as a count."""
+    verdict = gateway.driver.assess(least)
     if verdict.reason is not None:
-        visit.asked, visit.verdict = asked, verdict
-        problem = Problem.from_verdict(verdict, asked)
-        raise RefusedError(replace(problem, message=f"At least {problem.message}"))
+        visit.verdict = replace(verdict, reservation=None)
+        problem = Problem.from_verdict(verdict, least)
+        raise RefusedError(replace(problem, message=f"At least {problem.message}", input_tokens=None))
 
 
 def _request(

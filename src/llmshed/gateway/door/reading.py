@@ -40,6 +40,7 @@ async def read_call(gateway: Gateway, visit: Visit) -> tuple[PoolPolicy, Call]:
     raw = await read_body(visit.request, visit.snapshot.config.server, gateway.clock.now)
     body = parse_body(raw)
     pool = pool_of(gateway.policy.pools, body, gateway.fleet.is_met)
+    visit.model = pool.model
     visit.call = gateway.fleet.engine(pool.name).read_call(Route(visit.path), body)
     return pool, visit.call
 

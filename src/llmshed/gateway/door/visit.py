@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass, field, replace
+from typing import assert_never
 
 from aiohttp import web
 
@@ -34,8 +35,9 @@ class Visit:
         phase: the step that it is in.
         tenant: owner of its key; None before it was checked.
         snapshot: the settings that it came under, kept to its end whatever is reloaded meanwhile.
+        model: model that it was matched to; None before.
         call: its body, read; None before.
-        asked: the request as the core sees it, counted; None before.
+        asked: the request as the core sees it, counted; None before, and when its bytes alone refused it.
         verdict: what admission decided; None before.
         problem: what it was refused with; None while it is not.
         untruncated_tokens: count of the prompt before `truncate` cuts it; None without one.
@@ -58,6 +60,7 @@ class Visit:
     well_framed: bool = False
     phase: Phase = Phase.AUTHENTICATION
     tenant: str | None = None
+    model: str | None = None
     call: Call | None = None
     asked: Request | None = None
     verdict: Verdict | None = None
@@ -124,7 +127,7 @@ class Visit:
         return replace(
             line.with_verdict(verdict) if verdict is not None else replace(line, decision=_unjudged(ending)),
             reason=self._reason(verdict),
-            model=None if asked is None else asked.model,
+            model=self.model,
             streamed=None if call is None else call.streamed,
             prompt_tokens=() if asked is None else asked.prompt_tokens,
             copies=1 if call is None else call.copies,
@@ -140,6 +143,8 @@ class Visit:
         relayed = self.relayed
         if relayed.ending is not None:
             return relayed.ending, relayed.ended_by, relayed.phase
+        if self.problem is not None and self.relaying:  # the relay itself broke
+            return Ending.FAILED, EndedBy.GATEWAY, relayed.phase
         if self.problem is not None:
             queued = self.verdict is not None and self.verdict.decision is Outcome.QUEUE
             return Ending.EVICTED if queued else Ending.REFUSED, EndedBy.GATEWAY, self.phase
@@ -169,9 +174,17 @@ class Visit:
         )
 
 
-def _unjudged(ending: Ending) -> Outcome:
+def _unjudged(ending: Ending) -> Outcome | None:
     """Return the decision on a request that never came before the core: what was served was let in."""
-    return Outcome.ADMIT if ending is Ending.FINISHED else Outcome.REFUSE
+    match ending:
+        case Ending.FINISHED:
+            return Outcome.ADMIT
+        case Ending.REFUSED | Ending.EVICTED | Ending.FAILED:
+            return Outcome.REFUSE
+        case Ending.CANCELLED:
+            return None
+        case _:
+            assert_never(ending)
 
 
 def _retry_count(text: str) -> int | None:
