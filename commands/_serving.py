@@ -42,6 +42,9 @@ def serve_until_stopped(read: "Callable[[], LoadedConfig]", *, as_json: bool) ->
     inputs = read_inputs(loaded.config)
     lines = [*_introduction(loaded)]  # read before anything is opened, so that a bad profile is told first
     raise_descriptor_limit()
+    # The tokenizers library would spread a batch over a thread for each core, beside the `counting.threads` that the
+    # operator granted, and so take the event loop's core too. A prompt is one text, which gains nothing by it.
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     with asyncio.Runner(loop_factory=_loop_factory(loaded.config)) as runner:
         runner.run(_serve(read, inputs, lines, as_json=as_json))
 
