@@ -10,7 +10,8 @@ from llmshed import __version__
 from llmshed.errors import ExitCode, LlmshedError
 
 from . import classify, config, man, serve, simulate, tokenize_
-from ._streams import forget_output, open_missing_streams, reader_left
+from ._output import print_note
+from ._streams import escape_unwritable, forget_output, open_missing_streams, reader_left
 
 app = typer.Typer(
     name="llmshed",
@@ -20,12 +21,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command("serve")(serve.serve)
-app.command("tokenize")(tokenize_.tokenize)
-app.command("classify")(classify.classify)
-app.command("simulate")(simulate.simulate)
-app.add_typer(config.app, name="config")
-app.command("man")(man.man)
+# The first sentence of a verb's own help would be cut in the list of all verbs.
+app.command("serve", short_help="Run the gateway.")(serve.serve)
+app.command("tokenize", short_help="Count the tokens of a text or a chat.")(tokenize_.tokenize)
+app.command("classify", short_help="Tell lane, reservation and verdict.")(classify.classify)
+app.command("simulate", short_help="Run a simulated TGI replica.")(simulate.simulate)
+app.add_typer(config.app, name="config", short_help="Check and show settings, draw keys.")
+app.command("man", short_help="Show a manual page.")(man.man)
 
 
 def _print_version(*, wanted: bool) -> None:
@@ -47,6 +49,7 @@ def main() -> None:
     Usage errors end with 64 instead of click's 2, which monitoring systems read as critical.
     """
     open_missing_streams()
+    escape_unwritable()
     # click's UsageError, which typer carries inside and does not export; it has BadParameter's `show`.
     usage_error = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[1])
     try:
@@ -56,9 +59,9 @@ def main() -> None:
         sys.exit(ExitCode.USAGE)
     except LlmshedError as error:
         for line in str(error).splitlines():
-            typer.echo(f"llmshed: {line}", err=True)
+            print_note(line)
         sys.exit(error.exit_code)
-    except typer.Abort:
+    except (typer.Abort, KeyboardInterrupt):  # click turns the interrupt into its Abort, but not while it starts
         sys.exit(ExitCode.INTERRUPTED)
     except (BrokenPipeError, SystemExit) as error:
         if not reader_left(error):
@@ -66,11 +69,11 @@ def main() -> None:
         forget_output()
         sys.exit(ExitCode.OK)
     except OSError as error:
-        typer.echo(f"llmshed: {error}", err=True)
+        print_note(str(error))
         forget_output()
         sys.exit(ExitCode.IO)
     except Exception:  # noqa: BLE001 - whatever is left is a bug: told as one, with its own exit code
         traceback.print_exc()
-        typer.echo("llmshed: this is a bug in llmshed; please report it with the lines above", err=True)
+        print_note("this is a bug in llmshed; please report it with the lines above")
         sys.exit(ExitCode.BUG)
     sys.exit(code if isinstance(code, int) else ExitCode.OK)

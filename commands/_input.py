@@ -18,6 +18,11 @@ class UnreadableTextError(LlmshedError):
     exit_code = ExitCode.BAD_DATA
 
 
+def shown_name(name: str) -> str:
+    """Return what messages call an input: its file, or standard input for `-`."""
+    return "standard input" if name == "-" else name
+
+
 def read_bytes(name: str) -> bytes:
     """Return the content of a file, or of standard input for `-`.
 
@@ -44,5 +49,4 @@ def read_text(name: str) -> str:
     try:
         return read_bytes(name).decode("utf-8")
     except UnicodeDecodeError as error:
-        where = "standard input" if name == "-" else name
-        raise UnreadableTextError(f"{where}: byte {error.start} is not UTF-8") from error
+        raise UnreadableTextError(f"{shown_name(name)}: byte {error.start} is not UTF-8") from error

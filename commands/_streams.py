@@ -1,6 +1,7 @@
 """The three standard streams, as whoever started the process left them: closed, full, or with a reader that went."""
 
 import contextlib
+import io
 import os
 import sys
 from pathlib import Path
@@ -21,6 +22,12 @@ def open_missing_streams() -> None:
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - open to the end of the process
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - open to the end of the process
+
+
+def escape_unwritable() -> None:
+    """Have characters that the locale's encoding lacks written as escapes, as Python does on stderr by itself."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def reader_left(error: BaseException) -> bool:

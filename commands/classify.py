@@ -1,6 +1,6 @@
 """`llmshed classify`: what a prompt costs, where it would go, and whether it would be taken."""
 
-import sys
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,7 +9,8 @@ import typer
 
 from llmshed.errors import ExitCode
 
-from ._options import ConfigOption, JsonOption
+from ._options import JsonOption
+from ._output import print_json, print_note, print_table
 
 SCHEMA = "llmshed.classify/1"
 
@@ -30,25 +31,44 @@ class ClassWord(StrEnum):
 
 
 def classify(
-    prompt: Annotated[str | None, typer.Argument(help="Prompt text; - reads it from standard input.")] = None,
+    prompt: Annotated[
+        str | None, typer.Argument(metavar="PROMPT", help="Prompt text; - reads it from standard input.")
+    ] = None,
     request: Annotated[
         str | None, typer.Option("--request", "-r", metavar="FILE", help="JSON request body of any route; - for stdin.")
     ] = None,
-    input_tokens: Annotated[int | None, typer.Option(min=0, help="Input tokens, instead of a prompt.")] = None,
-    max_output: Annotated[int | None, typer.Option(min=1, help="Output ceiling asked for.")] = None,
+    input_tokens: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Input tokens, instead of a prompt.")
+    ] = None,
+    max_output: Annotated[int | None, typer.Option(min=1, metavar="N", help="Output ceiling asked for.")] = None,
     intent: Annotated[IntentWord | None, typer.Option(help="Declared intent.")] = None,
     priority_class: Annotated[ClassWord | None, typer.Option("--class", help="Declared priority class.")] = None,
     profile: Annotated[Path | None, typer.Option(metavar="FILE", help="Profile of the replica.")] = None,
-    active: Annotated[int, typer.Option(min=0, help="Reserved tokens that run on the replica.")] = 0,
-    queued: Annotated[int, typer.Option(min=0, help="Reserved tokens that would be served before.")] = 0,
-    active_sequences: Annotated[int, typer.Option(min=0, help="Sequences that run on the replica.")] = 0,
-    config: ConfigOption = None,
-    tokenizer: Annotated[str, typer.Option(help="Tokenizer directory, hub id, or embedded.")] = "embedded",
+    active: Annotated[
+        int | None, typer.Option(min=0, metavar="TOKENS", help="Reserved tokens that run on the replica; default: 0.")
+    ] = None,
+    queued: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="TOKENS", help="Reserved tokens that would be served before; default: 0."),
+    ] = None,
+    active_sequences: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Sequences that run on the replica; default: 0.")
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config", "-c", metavar="FILE", help="Take the lanes' thresholds from this configuration instead."
+        ),
+    ] = None,
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(metavar="DIR|ID", help="Tokenizer directory, hub id, or embedded; default: embedded."),
+    ] = None,
     gateway: Annotated[str | None, typer.Option(metavar="URL", help="Ask this running gateway instead.")] = None,
     token_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="File with the admin token of that gateway.")
     ] = None,
-    tenant: Annotated[str | None, typer.Option(help="Tenant to ask that gateway for.")] = None,
+    tenant: Annotated[str | None, typer.Option(metavar="NAME", help="Tenant to ask that gateway for.")] = None,
     exit_status: Annotated[
         bool, typer.Option("--exit-status", help="Exit with 10 for the bulk lane, 11 for overflow.")
     ] = False,
@@ -58,30 +78,61 @@ def classify(
 
     Without --gateway the verdict is that of one replica with the profile's numbers in the stated condition. Nothing is
     then known of when tokens come free, so what does not fit is refused and no wait is promised.
+
+    Example: llmshed classify --input-tokens 14000 --max-output 4000 --profile replica.toml --active 58000
     """
     if sum(source is not None for source in (prompt, request, input_tokens)) != 1:
         raise typer.BadParameter("give exactly one of PROMPT, --request FILE and --input-tokens N")
+    if gateway is None:
+        given: dict[str, object] = {"--token-file": token_file, "--tenant": tenant}
+        _refuse_given(given, "belongs to --gateway URL, which is missing")
+    else:
+        given = {"--profile": profile, "--config": config, "--tokenizer": tokenizer}
+        given |= {"--active": active, "--queued": queued, "--active-sequences": active_sequences}
+        _refuse_given(given, "does not go with --gateway URL: a running gateway has its own")
     wishes = {"max_output": max_output, "intent": intent, "class": priority_class}
     body = _body(prompt, request)
     if gateway is not None:
         report = _asked(gateway, token_file, tenant, body, input_tokens, wishes)
     else:
-        condition = {"active_tokens": active, "queued_tokens": queued, "active_sequences": active_sequences}
-        report = _judged(profile, config, tokenizer, body, input_tokens, wishes, condition)
+        condition = {
+            "active_tokens": active or 0,
+            "queued_tokens": queued or 0,
+            "active_sequences": active_sequences or 0,
+        }
+        report = _judged(profile, config, tokenizer or "embedded", body, input_tokens, wishes, condition)
     _show(report, as_json=as_json)
     if exit_status:
         raise typer.Exit({"bulk": ExitCode.BULK, "overflow": ExitCode.OVERFLOW}.get(report["lane"], ExitCode.OK))
 
 
+def _refuse_given(options: Mapping[str, object], why: str) -> None:
+    """Refuse options that would change nothing: whoever gave one meant it to."""
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise typer.BadParameter(f"{given[0]} {why}")
+
+
 def _body(prompt: str | None, request: str | None) -> dict[str, Any] | None:
-    """Return the request body that was given, a prompt as a native one; None for a stated size."""
+    """Return the request body that was given, a prompt as a native one; None for a stated size.
+
+    Raises:
+        InputError: the file holds what a gateway would not read.
+    """
+    from llmshed.engines.base import BodyError
     from llmshed.gateway.door.body import parse_body
 
-    from ._input import read_bytes, read_text
+    from ._input import read_bytes, read_text, shown_name
+    from ._offline import InputError
 
     if prompt is not None:
         return {"inputs": read_text(prompt) if prompt == "-" else prompt}
-    return None if request is None else parse_body(read_bytes(request))
+    if request is None:
+        return None
+    try:
+        return parse_body(read_bytes(request))
+    except BodyError as error:
+        raise InputError(f"{shown_name(request)}: {error}") from error
 
 
 def _asked(
@@ -118,7 +169,7 @@ def _judged(
     from ._offline import counted_request, judge, lanes_of, stated_request
 
     if profile_path is None:
-        sys.stderr.write("llmshed: no --profile: the numbers of the simulated replica are used\n")
+        print_note("no --profile: the numbers of the simulated replica are used")
     profile = simulated_profile() if profile_path is None else read_profile(profile_path)
     sized = stated_request((input_tokens or 0,), wishes)
     request = sized if body is None else counted_request(body, tokenizer, wishes)
@@ -126,8 +177,6 @@ def _judged(
 
 
 def _show(report: dict[str, Any], *, as_json: bool) -> None:
-    from ._output import print_json, print_table
-
     if as_json:
         print_json(SCHEMA, {name: value for name, value in report.items() if name != "schema"})
         return

@@ -6,20 +6,20 @@ from typing import Annotated
 
 import typer
 
-from llmshed.errors import ConfigError, ExitCode
-
 from . import _options, _output
+from ._checking import check_and_exit
 
 app = typer.Typer(
     help="Check and show the configuration, print its schema, draw keys.", no_args_is_help=True, rich_markup_mode=None
 )
 
 
-@app.command()
+@app.command(short_help="Check a configuration and its files.")
 def check(
     file: Annotated[
         Path | None, typer.Argument(metavar="FILE", show_default=False, help="Configuration; default: as for serve.")
     ] = None,
+    config: _options.ConfigOption = None,
     settings: _options.SetOption = None,
     as_json: _options.JsonOption = False,
 ) -> None:
@@ -28,29 +28,14 @@ def check(
     Example: llmshed config check /etc/llmshed/llmshed.toml
     """
     from llmshed.gateway.config_file import read_config
-    from llmshed.gateway.daemon.references import reference_problems
 
-    path = _options.config_path(file)
-    warnings: tuple[str, ...] = ()
-    try:
-        loaded = read_config(path, os.environ, _options.overrides(settings))
-        problems, warnings = reference_problems(loaded.config), loaded.warnings
-    except ConfigError as error:
-        problems = error.problems
-    if as_json:
-        result = {"file": str(path), "valid": not problems, "problems": problems, "warnings": warnings}
-        _output.print_json("llmshed.config_check/1", result)
-    else:
-        for line in problems:
-            typer.echo(line, err=True)
-        for line in warnings:
-            typer.echo(f"warning: {line}", err=True)
-        if not problems:
-            typer.echo(f"{path}: valid")
-    raise typer.Exit(ExitCode.CONFIG if problems else ExitCode.OK)
+    if file is not None and config is not None:
+        raise typer.BadParameter("FILE and --config FILE name the same; give one of them")
+    overrides = _options.overrides(settings)
+    check_and_exit(lambda: read_config(_options.config_path(file or config), os.environ, overrides), as_json=as_json)
 
 
-@app.command()
+@app.command(short_help="Show every setting in force.")
 def show(
     config: _options.ConfigOption = None,
     settings: _options.SetOption = None,
@@ -72,7 +57,7 @@ def show(
         typer.echo(as_toml(loaded, origins=origin), nl=False)
 
 
-@app.command()
+@app.command(short_help="Print the JSON schema of llmshed.toml.")
 def schema(
     profile: Annotated[bool, typer.Option("--profile", help="Print the schema of profiles instead.")] = False,
     as_json: _options.JsonOption = False,
@@ -94,7 +79,7 @@ def schema(
         typer.echo(orjson.dumps(described, option=orjson.OPT_INDENT_2).decode())
 
 
-@app.command()
+@app.command(short_help="Draw a fresh key and its digest.")
 def key(as_json: _options.JsonOption = False) -> None:
     """Draw a fresh key: its first line is for the client, its second for a keys file. It is stored nowhere.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from . import _options
+from ._checking import check_and_exit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +35,9 @@ def serve(
         ),
     ] = None,
     check: Annotated[bool, typer.Option("--check", help="Check the configuration and its files, and exit.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the open addresses, or what --check found, as one JSON object.")
+    ] = False,
 ) -> None:
     """Admit, relay and shed requests in front of LLM servers until SIGTERM.
 
@@ -51,11 +55,10 @@ def serve(
         overrides["pools[0].replicas"] = _replicas(replica)
     read = _reader(config, overrides)
     if check:
-        _check(read())
-        return
+        check_and_exit(read, as_json=as_json)
     from ._serving import serve_until_stopped
 
-    serve_until_stopped(read)
+    serve_until_stopped(read, as_json=as_json)
 
 
 def _replicas(urls: list[str]) -> str:
@@ -92,20 +95,3 @@ _SIMULATED = """
 name = "simulated"
 url = "simulated:"
 """
-
-
-def _check(loaded: "LoadedConfig") -> None:
-    """Tell whether a configuration that is valid in itself names files that are.
-
-    Raises:
-        ConfigError: a file cannot be used.
-    """
-    from llmshed.errors import ConfigError
-    from llmshed.gateway.daemon.references import reference_problems
-
-    for warning in loaded.warnings:
-        typer.echo(f"warning: {warning}", err=True)
-    problems = reference_problems(loaded.config)
-    if problems:
-        raise ConfigError(problems)
-    typer.echo(f"{loaded.source}: valid")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ._options import JsonOption
+from ._output import print_json
 
 if TYPE_CHECKING:
     import asyncio
@@ -130,6 +131,8 @@ def simulate(
         )
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
+    if not host:  # which would be every interface
+        raise typer.BadParameter("--host '': an address or a name is needed, as in 127.0.0.1")
     _run(settings, host, port, as_json=as_json)
 
 
@@ -224,15 +227,9 @@ async def _serve(settings: "EmulatorSettings", host: str, port: int, *, as_json:
 
 
 def _tell(settings: "EmulatorSettings", url: str, *, as_json: bool) -> None:
-    import sys
-
-    from ._output import print_json
-
     parameters = settings.parameters
     if as_json:
         told = {"url": url, "version": parameters.version, "model_id": settings.model_id}
         print_json(SCHEMA, {**told, "kv_tokens": parameters.kv_tokens, "max_total_tokens": parameters.max_total_tokens})
     else:
         typer.echo(f"simulated TGI {parameters.version} at {url}")
-    # Whoever started this waits for the line, which a pipe would hold back.
-    sys.stdout.flush()

@@ -1,6 +1,5 @@
 """`llmshed tokenize`: how many tokens an engine will count for a text or a chat."""
 
-import sys
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +9,7 @@ import typer
 from llmshed.errors import ExitCode, LlmshedError
 
 from ._options import JsonOption
+from ._output import print_json, print_note, print_table
 
 if TYPE_CHECKING:
     from llmshed.tokenizing.counter import ExactCounter, Token
@@ -33,7 +33,9 @@ class ChatFileError(LlmshedError):
 
 
 def tokenize(
-    text: Annotated[str | None, typer.Argument(help="Text to count; - reads it from standard input.")] = None,
+    text: Annotated[
+        str | None, typer.Argument(metavar="TEXT", help="Text to count; - reads it from standard input.")
+    ] = None,
     file: Annotated[
         str | None, typer.Option("--file", "-f", metavar="FILE", help="Count the text of a file; - for stdin.")
     ] = None,
@@ -96,27 +98,26 @@ def _chat(file: str) -> "ChatPrompt":
     from llmshed.gateway.door.body import parse_body
     from llmshed.tokenizing.chat_request import chat_prompt
 
-    from ._input import read_bytes
+    from ._input import read_bytes, shown_name
 
     content = read_bytes(file)
-    where = "standard input" if file == "-" else file
     try:
         is_list = isinstance(orjson.loads(content), list)
         return chat_prompt(parse_body(b'{"messages":' + content + b"}" if is_list else content))
     except orjson.JSONDecodeError as error:
-        raise ChatFileError(f"{where}: not JSON: {error}") from error
+        raise ChatFileError(f"{shown_name(file)}: not JSON: {error}") from error
     except BodyError as error:
-        raise ChatFileError(f"{where}: {error}") from error
+        raise ChatFileError(f"{shown_name(file)}: {error}") from error
 
 
 def _files(tokenizer: str | None, engine: EngineWord) -> "TokenizerFiles":
     from llmshed.tokenizing.load import EMBEDDED, find
 
     if tokenizer is None:
-        sys.stderr.write("llmshed: no --tokenizer: the embedded one is used, whose counts are those of no real model\n")
+        print_note("no --tokenizer: the embedded one is used, whose counts are those of no real model")
     files = find(EMBEDDED if tokenizer is None else tokenizer)
     for note in files.notes(engine.value):
-        sys.stderr.write(f"llmshed: {note}\n")
+        print_note(note)
     return files
 
 
@@ -144,8 +145,6 @@ def _result(
 
 
 def _show(result: Mapping[str, Any], tokens: "list[Token]", *, ids: bool, pieces: bool, as_json: bool) -> None:
-    from ._output import print_json, print_table
-
     if as_json:
         listed: dict[str, Any] = {"ids": [token.token_id for token in tokens]} if ids else {}
         listed |= {"pieces": [token.piece for token in tokens]} if pieces else {}

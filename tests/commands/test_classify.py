@@ -122,6 +122,14 @@ def test_without_a_profile_the_simulated_replica_stands_in_and_says_so(cli: Cli)
         (["--input-tokens", "3", "--profile", "/no/such/profile.toml"], "", CONFIG, "/no/such/profile.toml"),
         (["--input-tokens", "3", "--gateway", "http://127.0.0.1:1"], "", UNAVAILABLE, "http://127.0.0.1:1"),
         (["--input-tokens", "3", "--gateway", "ftp://here"], "", UNAVAILABLE, "ftp://here"),
+        (["--input-tokens", "3", "--gateway", "a:1", "--token-file", "/no/such/file"], "", NO_INPUT, "/no/such/file"),
+        (["--input-tokens", "3", "--gateway", "a:1", "--active", "0"], "", USAGE, "--active does not go with"),
+        (["--input-tokens", "3", "--gateway", "a:1", "--profile", "p"], "", USAGE, "--profile does not go with"),
+        (["--input-tokens", "3", "--gateway", "a:1", "-c", "c"], "", USAGE, "--config does not go with"),
+        (["--input-tokens", "3", "--gateway", "a:1", "--tokenizer", "t"], "", USAGE, "--tokenizer does not go with"),
+        (["--input-tokens", "3", "--tenant", "acme"], "", USAGE, "--tenant belongs to --gateway"),
+        (["--input-tokens", "3", "--token-file", "f"], "", USAGE, "--token-file belongs to --gateway"),
+        (["--request", "-"], "5", BAD_DATA, "standard input: the body is a number"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(cli: Cli, arguments: list[str], stdin: str, code: int, said: str) -> None:

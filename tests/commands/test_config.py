@@ -86,6 +86,19 @@ class TestCheck:
         assert result["valid"] is (exit_code == 0)
         assert len(result["problems"]) == (2 if exit_code else 0)
 
+    def test_it_may_be_named_as_for_the_other_verbs_but_not_twice(self, cli: Any, here: Path) -> None:
+        (here / "other.toml").write_text(POOL, "utf-8")
+
+        assert cli("config", "check", "--config", "other.toml").stdout == "other.toml: valid\n"
+        assert cli("config", "check", "other.toml", "-c", "other.toml").exit_code == 64
+
+    def test_json_is_one_object_without_any_file_too(self, cli: Any, here: Path) -> None:
+        ran = cli("config", "check", here / "none.toml", "--json")
+
+        assert ran.exit_code == 78
+        assert (ran.json()["file"], ran.json()["valid"]) == (None, False)
+        assert "none.toml" in ran.json()["problems"][0]
+
     def test_the_repository_s_own_configuration_is_valid(self, cli: Any, repository: Path) -> None:
         ran = cli("config", "check", repository / "llmshed.toml")
         assert (ran.exit_code, ran.stderr) == (0, "")

@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import orjson
 import pytest
 
 from conftest import Cli
+from fakes.programs import program
 
 VALID = '[[pools]]\n[[pools.replicas]]\nname = "r1"\nurl = "http://127.0.0.1:9"\n'
 
@@ -81,6 +83,23 @@ def test_options_are_held_to_the_rules_of_the_settings(cli: Cli, arguments: tupl
     ran = cli("serve", "--check", *arguments)
     assert ran.exit_code == 78
     assert told in ran.stderr
+
+
+def test_what_a_check_found_is_one_object_when_asked(cli: Cli, config: Path) -> None:
+    good = cli("serve", "--check", "--json").json()
+    bad = cli("serve", "--check", "--json", "--listen", "8080")
+    assert (good["schema"], good["valid"], good["file"]) == ("llmshed.config_check/1", True, str(config))
+    assert (bad.exit_code, bad.json()["valid"]) == (78, False)
+    assert "server.listen" in bad.json()["problems"][0]
+
+
+async def test_the_open_addresses_are_one_object_when_asked() -> None:
+    free = ("--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
+    async with program("serve", "--json", *free) as running:
+        told = orjson.loads(await running.until(lambda: running.stdout.endswith(b"}\n") and bytes(running.stdout)))
+        (ready,) = await running.until(lambda: running.logged("ready"))
+    assert told["schema"] == "llmshed.serve/1"
+    assert (told["url"], told["admin_url"]) == (ready["data"], ready["admin"])
 
 
 def test_replicas_may_be_named_without_a_configuration(cli: Cli) -> None:

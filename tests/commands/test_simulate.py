@@ -37,6 +37,8 @@ class Cli(Protocol):
         (["--fault", "die_after_events=-1"], "die_after_events"),
         (["--fault", "overloaded=maybe"], "overloaded is true or false"),
         (["--max-concurrent-requests", "0"], "--max-concurrent-requests"),
+        (["--host", ""], "--host '': an address or a name is needed"),
+        (["--model-id", ""], "model_id is empty"),
     ],
 )
 def test_a_wrong_value_is_told_with_what_is_accepted(cli: Cli, options: list[str], complaint: str) -> None:

@@ -36,10 +36,12 @@ class EmulatorSettings:
     faults: FaultPlan = field(default_factory=FaultPlan)
 
     def __post_init__(self) -> None:
-        """Refuse a mean that no output can have.
+        """Refuse a model without a name, and a mean that no output can have.
 
         Raises:
-            ValueError: `output_mean_tokens` is out of range.
+            ValueError: `model_id` is empty, or `output_mean_tokens` is out of range.
         """
+        if not self.model_id:
+            raise ValueError("model_id is empty; a name is needed, as in org/model")
         if self.output_mean_tokens is not None and not 1 <= self.output_mean_tokens <= 1_000_000:
             raise ValueError(f"output_mean_tokens is {self.output_mean_tokens:g}; accepted are 1 to 1000000")
