@@ -22,9 +22,10 @@ class InteractiveLane(InteractiveThresholds):
     """`[lanes.interactive]`: short, latency-sensitive turns."""
 
     first_byte_timeout_seconds: Seconds = 60.0
-    """Longest silence of the engine before its first byte."""
+    """Longest silence of the engine before its first data event. An answer that is not streamed has this long, and its
+    output ceiling times the TPOT objective beside."""
     idle_timeout_seconds: Seconds = 60.0
-    """Longest silence between two bytes of an answer that has begun."""
+    """Longest silence between two data events of a stream that has begun; comments that keep it alive are silence."""
 
 
 class BulkThresholds(Settings):
@@ -46,9 +47,10 @@ class BulkLane(BulkThresholds):
     """`[lanes.bulk]`: long prompts and work that can wait."""
 
     first_byte_timeout_seconds: Seconds = 600.0
-    """Longest silence of the engine before its first byte."""
+    """Longest silence of the engine before its first data event. An answer that is not streamed has this long, and its
+    output ceiling times the TPOT objective beside."""
     idle_timeout_seconds: Seconds = 120.0
-    """Longest silence between two bytes of an answer that has begun."""
+    """Longest silence between two data events of a stream that has begun; comments that keep it alive are silence."""
 
 
 class LaneSettings(Settings):

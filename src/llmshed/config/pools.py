@@ -56,9 +56,10 @@ class PoolSettings(Settings):
     profile: FilePath | None = None
     """Profile file that `llmshed calibrate` wrote. Unset: a simulated replica's own, else `uncalibrated`."""
     on_count_mismatch: Literal["refuse", "derate", "warn"] = "refuse"
-    """When the start-up self-check counts other than the engine: refuse to use the pool, halve its budget, or warn."""
+    """When the self-check counts other than the engine: keep the replica out, derate it, or warn. It is made each time a
+    replica is met (at start, when it comes back, when its `/info` changes), and not while it serves."""
     derate_ratio: Ratio = 0.5
-    """Share of the gross ceiling that is taken away while a pool is derated."""
+    """Share of the gross ceiling that is taken away while a replica is derated."""
     gross_ceiling_tokens: Tokens | None = None
     """Gross ceiling of each replica, for a pool without a profile."""
     max_concurrent_sequences: Sequences | None = None
