@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
-from aiohttp import web
+from aiohttp import HttpVersion10, HttpVersion11, web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http_exceptions import BadHttpMessage, LineTooLong
 from aiohttp.http_parser import RawRequestMessage
@@ -29,6 +29,8 @@ PEER_TIMEOUT_SECONDS = 20.0
 """How long a peer may leave sent bytes, or keep-alive probes, without an acknowledgement before it counts as gone."""
 LINGER_SECONDS = 2.0
 """How long the rest of a refused body is read and dropped, so that its sender gets the answer and not a reset."""
+SPOKEN_VERSIONS = frozenset({HttpVersion10, HttpVersion11})
+_NOT_HTTP = "The bytes received are not an HTTP/1.1 request of one reading."
 _KEEPALIVE_IDLE_SECONDS = 5
 _KEEPALIVE_INTERVAL_SECONDS = 5
 _KEEPALIVE_PROBES = 3
@@ -42,6 +44,10 @@ class GatewayRequest(web.BaseRequest):
         if isinstance(self.protocol, GatewayProtocol) and self.protocol.retiring:
             response.force_close()
             response.headers["Connection"] = "close"
+
+
+class ForeignRequest(GatewayRequest):
+    """A request in a version of HTTP that is not spoken here; its answer is in one that is."""
 
 
 class GatewayProtocol(web.RequestHandler):
@@ -120,7 +126,8 @@ class GatewayServer(web.Server):
 
         The parser's bounds are twice those that `gates` holds: most excess is then told in the route's own dialect.
         """
-        super().__init__(handler, request_factory=self._request, handler_cancellation=True)
+        super().__init__(self._handle, request_factory=self._request, handler_cancellation=True)
+        self._handler = handler
         self.error_answer = error_answer
         self.most_connections = most_connections
         self.retiring = False
@@ -148,6 +155,14 @@ class GatewayServer(web.Server):
             if isinstance(connection, GatewayProtocol) and connection.idle:
                 connection.close()
 
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Hand on what is HTTP/1.0 or 1.1; the parser lets versions through that have other framings."""
+        if not isinstance(request, ForeignRequest):
+            return await self._handler(request)
+        response = self.error_answer(Reason.MALFORMED, _NOT_HTTP)
+        response.force_close()
+        return response
+
     def _request(
         self,
         message: RawRequestMessage,
@@ -156,7 +171,10 @@ class GatewayServer(web.Server):
         writer: AbstractStreamWriter,
         task: "asyncio.Task[None]",
     ) -> web.BaseRequest:
-        return GatewayRequest(message, payload, protocol, writer, task, self._loop)
+        if message.version in SPOKEN_VERSIONS:
+            return GatewayRequest(message, payload, protocol, writer, task, self._loop)
+        message = message._replace(version=HttpVersion10)
+        return ForeignRequest(message, payload, protocol, writer, task, self._loop)
 
 
 def _reading(status: int, exc: BaseException | None) -> tuple[Reason, str]:
@@ -166,7 +184,7 @@ def _reading(status: int, exc: BaseException | None) -> tuple[Reason, str]:
     if isinstance(exc, BadHttpMessage) and exc.message.startswith("Too many headers"):
         return Reason.HEADERS_TOO_LARGE, "The request has more headers than this endpoint accepts."
     if status < 500:
-        return Reason.MALFORMED, "The bytes received are not an HTTP/1.1 request of one reading."
+        return Reason.MALFORMED, _NOT_HTTP
     return Reason.INTERNAL_ERROR, "The gateway failed on this request; its log has the details."
 
 
