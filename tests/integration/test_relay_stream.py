@@ -2,10 +2,12 @@
 
 import asyncio
 
+import orjson
 import pytest
 
 from fakes.engine import Conversation, Script, ScriptedEngine
 from fakes.front import Front, with_front
+from llmshed.engines.sse import EventScanner
 from llmshed.gateway.relay import stream as relay_stream
 from llmshed.gateway.relay.timeouts import LaneTimeouts
 from llmshed.observability.endings import EndedBy, Ending, Phase
@@ -238,20 +240,26 @@ async def test_an_engine_that_only_sends_comments_is_given_up_with_a_clean_error
     assert (outcome.ending, outcome.ended_by, outcome.phase) == (Ending.FAILED, EndedBy.GATEWAY, Phase.PREFILL)
 
 
+@pytest.mark.parametrize(
+    "unsaid", [COMMENT, COMMENT[1:], b"\n", b": data: none\n\n", b"data: never ended", b"data: unended\n"]
+)
 @with_front
-async def test_a_stream_that_falls_silent_ends_in_an_error_event_though_comments_go_on(front: Front) -> None:
+async def test_a_stream_that_falls_silent_ends_in_an_error_event_though_comments_go_on(
+    unsaid: bytes, front: Front
+) -> None:
     async def script(conversation: Conversation) -> None:
         await conversation.open_stream()
         await conversation.piece(CHUNK)
-        await conversation.pieces_until_left(COMMENT, every_seconds=0.01)
+        await conversation.pieces_until_left(unsaid, every_seconds=0.01)
 
     front.timeouts = LaneTimeouts(20.0, 0.15, 0.1)
     async with ScriptedEngine(script) as engine:
         front.urls["r1"] = front.urls["r2"] = engine.url
         got = await front.post(CHAT_PATH, CHAT)
-    assert got.body.startswith(CHUNK + COMMENT)
-    assert got.body.count(b"data:") == 2
-    assert b"upstream_timeout" in got.body
+    assert got.body.startswith(CHUNK + unsaid)
+    *_, told = EventScanner().feed(got.body)
+    assert told is not None
+    assert orjson.loads(told)["error"]["code"] == "upstream_timeout"
     outcome = await front.outcome()
     assert (outcome.ended_by, outcome.phase) == (EndedBy.GATEWAY, Phase.DECODE)
     assert front.heard.signs == [("idle_timeout", "r1")]

@@ -222,12 +222,12 @@ async def test_a_crash_in_a_stream_breaks_it_off_and_begins_no_second_answer(
 ) -> None:
     note_progress, noted = StreamRelay._note_progress, 0
 
-    def crash(self: StreamRelay, *chunk: bytes) -> None:
+    def crash(self: StreamRelay) -> None:
         nonlocal noted
         noted += 1
         if noted == 3:
             raise RuntimeError("canary")
-        note_progress(self, *chunk)
+        note_progress(self)
 
     monkeypatch.setattr(StreamRelay, "_note_progress", crash)
     async with raw(gate) as (reader, writer):

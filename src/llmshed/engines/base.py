@@ -123,12 +123,13 @@ class EngineFailure:
 class StreamFacts:
     """What has been seen of a stream so far, without changing a byte of it.
 
-    `output_tokens` counts generated tokens; `started` turns True at the first data event; `complete` when the stream
-    has ended as its route's streams end; `failure` holds the first error event, which may be the first data event: look
-    at it before `started` is taken for a first token. A stream that failed is never `complete`.
+    `data_events` counts events that carry data, which comments do not; `output_tokens` counts generated tokens;
+    `complete` turns True when the stream has ended as its route's streams end; `failure` holds the first error event,
+    which may be the first data event: look at it before that one is taken for a first token. A stream that failed is
+    never `complete`.
     """
 
-    started: bool = False
+    data_events: int = 0
     output_tokens: int = 0
     complete: bool = False
     failure: EngineFailure | None = None

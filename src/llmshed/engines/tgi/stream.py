@@ -40,7 +40,7 @@ class TgiStreamReader(ABC):
             self._take(event)
 
     def _take(self, data: bytes | None) -> None:
-        self.facts.started = True
+        self.facts.data_events += 1
         if data is None:
             return
         if data == _DONE:

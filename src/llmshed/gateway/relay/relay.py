@@ -172,7 +172,7 @@ class Relay:
             event = self._contract.error_event(problem, job.call.route.dialect, job.request_id)
             try:
                 async with asyncio.timeout(self._write_stall_seconds):
-                    await stream.response.write(event)
+                    await stream.response.write(stream.own_event(event))
             except (ConnectionError, TimeoutError):
                 return stream.response
         return await _with_end(stream.response)

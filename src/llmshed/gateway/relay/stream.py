@@ -49,6 +49,8 @@ class StreamRelay:
         self._reader = job.engine.stream_reader(job.call)
         self._loop = asyncio.get_running_loop()
         self._silent_until = float("inf")
+        self._data_events = 0
+        self._written_end = b"\n\n"
         self.response: web.StreamResponse | None = None
         self.failure_was_relayed = False
 
@@ -76,6 +78,10 @@ class StreamRelay:
                 answer.close()
         return response
 
+    def own_event(self, event: bytes) -> bytes:
+        """Return an event of the gateway so that it stands alone, though the engine's last may have been cut short."""
+        return event if self._written_end == b"\n\n" else b"\n\n" + event
+
     async def _hold(self, answer: UpstreamAnswer) -> bytes:
         """Return the bytes up to and with the first data event, less the comments before it."""
         if answer.status != 200:
@@ -83,7 +89,7 @@ class StreamRelay:
             raise self._told(failure, UpstreamErrorKind.STATUS)
         facts = self._reader.facts
         held = bytearray()
-        while not facts.started and facts.failure is None:
+        while not facts.data_events and facts.failure is None:
             chunk = await answer.read()
             if chunk:
                 self._reader.feed(chunk)
@@ -123,7 +129,7 @@ class StreamRelay:
                 watch.expect_by(self._silent_until, answer.close)
                 chunk = await answer.read()
                 self._reader.feed(chunk)
-                self._note_progress(chunk)
+                self._note_progress()
                 if self._reader.facts.failure is not None:
                     await self._pass_on_failure(response, chunk, watch)
             self._reader.end()
@@ -140,6 +146,7 @@ class StreamRelay:
             watch.stop()
 
     async def _write(self, response: web.StreamResponse, chunk: bytes, watch: Watch) -> None:
+        self._written_end = (self._written_end + chunk[-2:])[-2:]
         watch.expect_within(self._write_stall_seconds, self._abort_client)
         try:
             await response.write(chunk)
@@ -156,7 +163,7 @@ class StreamRelay:
         await self._write(response, chunk if terminator is None else chunk[: terminator.start()], watch)
         raise self._told(failure)
 
-    def _note_progress(self, chunk: bytes = b"data:") -> None:
+    def _note_progress(self) -> None:
         facts = self._reader.facts
         outcome = self._outcome
         if facts.output_tokens and outcome.first_token_at is None:
@@ -167,7 +174,8 @@ class StreamRelay:
         outcome.finish_reason = facts.finish_reason
         if facts.complete:
             self._silent_until = min(self._silent_until, self._loop.time() + LINGER_SECONDS)
-        elif not chunk.startswith(b":") or b"data:" in chunk:
+        elif facts.data_events > self._data_events:
+            self._data_events = facts.data_events
             self._silent_until = self._loop.time() + self._job.timeouts.idle_seconds
 
     def _told(self, failure: EngineFailure, kind: UpstreamErrorKind = UpstreamErrorKind.STREAM) -> ExchangeError:

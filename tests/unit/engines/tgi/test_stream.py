@@ -52,17 +52,17 @@ KEEP_ALIVE = b":\n\n"
 @pytest.mark.parametrize("route", [Route.ROOT, Route.GENERATE_STREAM])
 def test_a_native_stream_is_one_event_a_token_and_ends_with_the_text(route: Route) -> None:
     seen = facts(KEEP_ALIVE, token(), token(), token(generated_text=" a a a"), route=route)
-    assert seen == StreamFacts(started=True, output_tokens=3, complete=True)
+    assert seen == StreamFacts(data_events=3, output_tokens=3, complete=True)
 
 
 def test_the_details_of_a_native_stream_settle_count_and_finish_reason() -> None:
     details = {"finish_reason": "eos_token", "generated_tokens": 7, "seed": None, "input_length": 4}
     seen = facts(token(), token(generated_text="", details=details), route=Route.GENERATE_STREAM)
-    assert seen == StreamFacts(started=True, output_tokens=7, complete=True, finish_reason="eos_token")
+    assert seen == StreamFacts(data_events=2, output_tokens=7, complete=True, finish_reason="eos_token")
 
 
 def test_a_native_stream_that_is_cut_is_not_complete() -> None:
-    assert facts(token(), token(), route=Route.ROOT) == StreamFacts(started=True, output_tokens=2)
+    assert facts(token(), token(), route=Route.ROOT) == StreamFacts(data_events=2, output_tokens=2)
 
 
 def test_a_native_stream_has_no_terminator() -> None:
@@ -71,7 +71,7 @@ def test_a_native_stream_has_no_terminator() -> None:
 
 def test_a_chat_stream_is_one_chunk_a_token_and_ends_with_done() -> None:
     seen = facts(chunk(), chunk(), chunk("length"), DONE)
-    assert seen == StreamFacts(started=True, output_tokens=3, complete=True, finish_reason="length")
+    assert seen == StreamFacts(data_events=4, output_tokens=3, complete=True, finish_reason="length")
 
 
 def test_the_usage_chunk_of_a_chat_settles_its_count() -> None:
@@ -98,7 +98,7 @@ def test_before_2_2_a_finish_reason_completes_since_no_done_was_sent(version: st
 
 def test_a_completion_ends_with_its_own_usage() -> None:
     seen = facts(text_chunk(), text_chunk("stop_sequence", usage=usage(9)), DONE, route=Route.COMPLETIONS)
-    assert seen == StreamFacts(started=True, output_tokens=9, complete=True, finish_reason="stop_sequence")
+    assert seen == StreamFacts(data_events=3, output_tokens=9, complete=True, finish_reason="stop_sequence")
 
 
 def test_interleaved_prompts_are_counted_each_and_settled_each() -> None:
@@ -170,7 +170,7 @@ def test_a_failure_after_the_end_takes_the_completeness_back() -> None:
 @pytest.mark.parametrize("route", [Route.CHAT, Route.COMPLETIONS, Route.ROOT])
 def test_an_event_that_is_not_tgis_is_seen_and_tells_at_most_of_one_token(hostile: bytes, route: Route) -> None:
     seen = facts(hostile, route=route)
-    assert seen.started
+    assert seen.data_events == 1
     assert seen.output_tokens in {0, 1}
     assert not seen.complete
     assert seen.failure is None
