@@ -3,12 +3,29 @@
 from pathlib import Path
 from typing import Any
 
-from llmshed.errors import EngineError
+from llmshed.errors import EngineError, ExitCode, LlmshedError
 
 from ._input import read_text
 
 TIMEOUT_SECONDS = 10.0
 """A gateway decides in microseconds; counting a megabyte takes a second or two."""
+
+
+class RefusalError(LlmshedError):
+    """The gateway answered, but not with what was asked for; the exit code says whose turn it is."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        """Take the status of the answer beside the sentence."""
+        super().__init__(sentence)
+        match status:
+            case 401 | 403:
+                self.exit_code = ExitCode.NO_PERMISSION
+            case 400 | 413 | 415 | 422:
+                self.exit_code = ExitCode.BAD_DATA
+            case 429 | 503:
+                self.exit_code = ExitCode.TEMPORARY
+            case _:
+                self.exit_code = ExitCode.UNAVAILABLE
 
 
 class Gateway:
@@ -27,7 +44,8 @@ class Gateway:
         """Post JSON to a route of the admin listener and return its answer.
 
         Raises:
-            EngineError: nobody answers, or what answers is no gateway's admin listener or refuses.
+            EngineError: nobody answers, or what answers is no gateway's admin listener.
+            RefusalError: the gateway refuses the token or the question, or cannot answer now.
         """
         import orjson
 
@@ -36,12 +54,13 @@ class Gateway:
             admin = self._admin_of_data_listener()
             status, answer = self._ask("POST", admin + path, orjson.dumps(body))
         if status == 401:
-            raise EngineError(
+            raise RefusalError(
+                status,
                 f"{self._url} answered 401: give the address of the admin listener (`server.admin_listen`),"
-                " and --token-file with its token where it has one"
+                " and --token-file with its token where it has one",
             )
         if status != 200:
-            raise EngineError(f"{self._url} answered {status}: {_message(answer)}")
+            raise RefusalError(status, f"{self._url} answered {status}: {_message(answer)}")
         return answer
 
     def _admin_of_data_listener(self) -> str:
