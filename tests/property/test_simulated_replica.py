@@ -3,6 +3,7 @@
 from collections import Counter
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -177,4 +178,4 @@ class Replica(RuleBasedStateMachine):
 
 
 Replica.TestCase.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
-TestReplica = Replica.TestCase
+TestReplica = pytest.mark.slow(Replica.TestCase)

@@ -17,7 +17,7 @@ def as_toml(loaded: LoadedConfig, *, origins: bool) -> str:
 
     Unset settings are comments, since TOML has no null; with `origins` each line tells where its value came from.
     """
-    return "\n".join(_table(loaded.config, (), loaded, origins)).strip() + "\n"
+    return "\n".join(_table(loaded.config, (), loaded, origins=origins)).strip() + "\n"
 
 
 def all_origins(loaded: LoadedConfig) -> dict[str, str]:
@@ -52,7 +52,7 @@ def _is_array_of_tables(value: Any) -> bool:
     return isinstance(value, tuple) and bool(value) and isinstance(value[0], BaseModel)
 
 
-def _table(model: BaseModel, path: Path, loaded: LoadedConfig, origins: bool) -> Iterator[str]:  # noqa: FBT001 - passed on, never read at a call
+def _table(model: BaseModel, path: Path, loaded: LoadedConfig, *, origins: bool) -> Iterator[str]:
     """Yield the lines of a table: its own settings first, as TOML demands, then the tables inside it."""
     tables = []
     for name, value in _settings(model):
@@ -65,12 +65,12 @@ def _table(model: BaseModel, path: Path, loaded: LoadedConfig, origins: bool) ->
         inner = (*path, name)
         header = ".".join(part for part in inner if isinstance(part, str))
         if isinstance(value, BaseModel):
-            lines = list(_table(value, inner, loaded, origins))
+            lines = list(_table(value, inner, loaded, origins=origins))
             yield from ("", f"[{header}]", *lines) if lines and lines[0] else lines  # a header for nothing says nothing
             continue
         for index, element in enumerate(value):
             yield from ("", f"[[{header}]]")
-            yield from _table(element, (*inner, index), loaded, origins)
+            yield from _table(element, (*inner, index), loaded, origins=origins)
 
 
 def _value(value: Any) -> str:

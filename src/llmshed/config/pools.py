@@ -56,8 +56,8 @@ class PoolSettings(Settings):
     profile: FilePath | None = None
     """Profile file that `llmshed calibrate` wrote. Unset: a simulated replica's own, else `uncalibrated`."""
     on_count_mismatch: Literal["refuse", "derate", "warn"] = "refuse"
-    """When the self-check counts other than the engine: keep the replica out, derate it, or warn. It is made each time a
-    replica is met (at start, when it comes back, when its `/info` changes), and not while it serves."""
+    """When the self-check counts other than the engine: keep the replica out, derate it, or warn. It is made each time
+    a replica is met (at start, when it comes back, when its `/info` changes), and not while it serves."""
     derate_ratio: Ratio = 0.5
     """Share of the gross ceiling that is taken away while a replica is derated."""
     gross_ceiling_tokens: Tokens | None = None

@@ -1,6 +1,5 @@
 """Engines by the name that the configuration gives them."""
 
-from collections.abc import Callable
 from typing import Final
 
 from llmshed.engines.base import Engine
@@ -8,12 +7,7 @@ from llmshed.engines.tgi.engine import TgiEngine
 from llmshed.engines.tgi.versions import AUTO
 from llmshed.errors import ConfigError
 
-
-def _tgi(version: str, allow_truncate: bool) -> Engine:  # noqa: FBT001 - the one form in which the table below calls
-    return TgiEngine(version, allow_truncate=allow_truncate)
-
-
-_ENGINES: Final[dict[str, Callable[[str, bool], Engine]]] = {"tgi": _tgi}
+_ENGINES: Final = {"tgi": TgiEngine}
 
 
 def engine(name: str, version: str = AUTO, *, allow_truncate: bool = False) -> Engine:
@@ -30,4 +24,4 @@ def engine(name: str, version: str = AUTO, *, allow_truncate: bool = False) -> E
     make = _ENGINES.get(name)
     if make is None:
         raise ConfigError((f'engine: "{name}" is not known; accepted: {", ".join(sorted(_ENGINES))}',))
-    return make(version, allow_truncate)
+    return make(version, allow_truncate=allow_truncate)

@@ -28,7 +28,8 @@ _OWN_SPECIAL_TOKENS: Mapping[str, bool] = {
     "LlamaTokenizer": True,
 }
 
-_FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
+TOKEN_FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
+"""What an added token says of itself beside its text, by the names of the files and of the library."""
 
 
 def engine_tokenizer(files: TokenizerFiles, engine: EngineName) -> Tokenizer:
@@ -70,7 +71,7 @@ def _declared(config: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, bool]]
     for _, entry in sorted(((int(key), value) for key, value in declared.items() if key.isdecimal()), key=_first):
         match entry:
             case {"content": str(content)}:
-                yield content, {flag: entry.get(flag, False) is True for flag in _FLAGS}
+                yield content, {flag: entry.get(flag, False) is True for flag in TOKEN_FLAGS}
             case _:
                 continue
 

@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 from llmshed.clock import SystemClock
 from llmshed.errors import TokenizerError
 from llmshed.tokenizing import segments
-from llmshed.tokenizing.adapt import engine_tokenizer
+from llmshed.tokenizing.adapt import TOKEN_FLAGS, engine_tokenizer
 from llmshed.tokenizing.base import ChatRenderer
 from llmshed.tokenizing.blocks import BlockHasher
 from llmshed.tokenizing.counter import ExactCounter, ImageRule
@@ -21,8 +21,6 @@ from llmshed.tokenizing.probes import PROBE_TEXTS
 from llmshed.tokenizing.structure import structure
 
 _log = logging.getLogger(__name__)
-
-_FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 
 
 def local_time() -> datetime:
@@ -78,7 +76,7 @@ def _described(files: TokenizerFiles, tokenizer: Tokenizer) -> dict[str, Any]:
     described: dict[str, Any] = orjson.loads(files.tokenizer_json)
     added = tokenizer.get_added_tokens_decoder().values()
     described["added_tokens"] = [
-        {"content": token.content, **{flag: getattr(token, flag) for flag in _FLAGS}} for token in added
+        {"content": token.content, **{flag: getattr(token, flag) for flag in TOKEN_FLAGS}} for token in added
     ]
     described["truncation"], described["padding"] = tokenizer.truncation, tokenizer.padding
     return described

@@ -45,12 +45,12 @@ class FastCounter:
         """Compare both on probe texts, with and without special tokens, and say whether fastokens is trusted."""
         for add_special_tokens in (True, False):
             expected = self._reference.counts(texts, add_special_tokens=add_special_tokens)
-            self._compare(expected, self._guarded(texts, add_special_tokens), "a probe text")
+            self._compare(expected, self._guarded(texts, add_special_tokens=add_special_tokens), "a probe text")
         return self.trusted
 
     def counts(self, texts: Sequence[str], *, add_special_tokens: bool) -> list[int]:
         """Return the number of tokens of each text."""
-        found = self._guarded(texts, add_special_tokens) if self.trusted else None
+        found = self._guarded(texts, add_special_tokens=add_special_tokens) if self.trusted else None
         if found is None:
             return self._reference.counts(texts, add_special_tokens=add_special_tokens)
         # itertools.count hands out each number once, to whichever thread asks.
@@ -64,7 +64,7 @@ class FastCounter:
                 found[place] = tokens
         return found
 
-    def _guarded(self, texts: Sequence[str], add_special_tokens: bool) -> list[int] | None:  # noqa: FBT001 - private
+    def _guarded(self, texts: Sequence[str], *, add_special_tokens: bool) -> list[int] | None:
         try:
             encodings = self._fast.encode_batch(list(texts), add_special_tokens=add_special_tokens)
         except Exception as error:  # noqa: BLE001 - whatever an optional backend raises, the reference still counts

@@ -25,7 +25,6 @@ class VersionFacts:
             chunk may be overrun up to its next multiple; 0 where a ceiling that was sent is kept.
         needs_model: a body of the `/v1` routes without `model` is refused.
         takes_prompt_lists: `/v1/completions` takes a list of prompts.
-        has_chat_tokenize: the route `/chat_tokenize` exists.
         sends_done: streams of the `/v1` routes end with `[DONE]`.
     """
 
@@ -34,7 +33,6 @@ class VersionFacts:
     overrun_chunk_tokens: int
     needs_model: bool
     takes_prompt_lists: bool
-    has_chat_tokenize: bool
     sends_done: bool
 
 
@@ -44,17 +42,15 @@ _1_4_0: Final = VersionFacts(
     overrun_chunk_tokens=0,
     needs_model=True,
     takes_prompt_lists=False,
-    has_chat_tokenize=False,
     sends_done=False,
 )
 _2_0_2: Final = replace(_1_4_0, since=(2, 0, 2), takes_prompt_lists=True)
 _2_2_0: Final = replace(_2_0_2, since=(2, 2, 0), needs_model=False, sends_done=True)
-_2_3_0: Final = replace(_2_2_0, since=(2, 3, 0), has_chat_tokenize=True)
 # From here on a request without a ceiling runs in chunks until max_total_tokens is full ...
-_3_0_0: Final = replace(_2_3_0, since=(3, 0, 0), default_output_tokens=None)
+_3_0_0: Final = replace(_2_2_0, since=(3, 0, 0), default_output_tokens=None)
 # ... and from here on one with a ceiling does too: validation.rs cuts it to DEFAULT_GENERATION_LENGTH a turn.
 _3_1_1: Final = replace(_3_0_0, since=(3, 1, 1), overrun_chunk_tokens=1024)
-VERSION_TABLE: Final = (_1_4_0, _2_0_2, _2_2_0, _2_3_0, _3_0_0, _3_1_1)
+VERSION_TABLE: Final = (_1_4_0, _2_0_2, _2_2_0, _3_0_0, _3_1_1)
 """Oldest first."""
 
 

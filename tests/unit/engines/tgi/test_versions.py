@@ -53,28 +53,25 @@ def test_defaults_and_overrun_are_those_of_the_version(
 
 
 @pytest.mark.parametrize(
-    ("version", "needs_model", "takes_prompt_lists", "has_chat_tokenize", "sends_done"),
+    ("version", "needs_model", "takes_prompt_lists", "sends_done"),
     [
-        ("1.3.4", True, False, False, False),
-        ("1.4.5", True, False, False, False),
-        ("2.0.2", True, True, False, False),
-        ("2.1.1", True, True, False, False),
-        ("2.2.0", False, True, False, True),
-        ("2.3.0", False, True, True, True),
-        ("3.3.7", False, True, True, True),
+        ("1.3.4", True, False, False),
+        ("1.4.5", True, False, False),
+        ("2.0.2", True, True, False),
+        ("2.1.1", True, True, False),
+        ("2.2.0", False, True, True),
+        ("3.3.7", False, True, True),
     ],
 )
 def test_forms_are_those_of_the_version(
     version: str,
     needs_model: bool,  # noqa: FBT001 - a row of the table above
     takes_prompt_lists: bool,  # noqa: FBT001 - as above
-    has_chat_tokenize: bool,  # noqa: FBT001 - as above
     sends_done: bool,  # noqa: FBT001 - as above
 ) -> None:
     facts = facts_of(version)
     assert facts.needs_model is needs_model
     assert facts.takes_prompt_lists is takes_prompt_lists
-    assert facts.has_chat_tokenize is has_chat_tokenize
     assert facts.sends_done is sends_done
 
 
