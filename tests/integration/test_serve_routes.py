@@ -213,6 +213,19 @@ async def test_a_question_that_cannot_be_meant_is_refused_by_name(
     assert got.json()["param"] == named
 
 
+async def test_a_truncated_prompt_tells_both_of_its_counts_over_all_sequences() -> None:
+    text = "one two three four five six"
+    asked = {"truncate": 2, "best_of": 2, "do_sample": True, "max_new_tokens": 4}
+    async with house(pool="allow_truncate = true") as gate:
+        whole = len((await gate.post("/tokenize", {"inputs": text})).json())
+        got = await gate.post("/generate", {"inputs": text, "parameters": asked})
+    assert got.status == 200
+    assert whole > 2
+    assert got.headers["x-llmshed-input-tokens"] == "4"
+    assert got.headers["x-llmshed-untruncated-tokens"] == str(2 * whole)
+    assert got.headers["x-llmshed-reserved-tokens"] == "12"
+
+
 async def test_while_no_replica_has_come_up_the_gateway_is_starting() -> None:
     async with house(
         "", replicas=(), pool='replicas = [{ name = "gone", url = "http://127.0.0.1:9" }]', ready=False

@@ -60,11 +60,9 @@ class Driver:
         self._keys = itertools.count(1)
         self._waiting: dict[int, _Wait] = {}
         self._open: dict[int, Ticket] = {}
-        self._charged: dict[int, str] = {}
+        self._charged: set[int] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at: float | None = None
-        self._idle = asyncio.Event()
-        self._idle.set()
 
     @property
     def policy(self) -> AdmissionPolicy:
@@ -114,10 +112,6 @@ class Driver:
         own = tuple(f"request {key} runs without a charge" for key in uncharged)
         return self._controller.check() + own
 
-    async def idle(self) -> None:
-        """Wait until no client waits for an answer."""
-        await self._idle.wait()
-
     def close(self) -> None:
         """Stop the timer; the driver takes no further events."""
         if self._timer is not None:
@@ -132,7 +126,6 @@ class Driver:
         """Pass on the ending of a ticket."""
         del self._open[ticket.key]
         self._handle(event)
-        self._note_idle()
 
     async def ticket_not_sent(self, ticket: Ticket) -> Ticket | Verdict:
         """Ask the core for another replica."""
@@ -141,26 +134,25 @@ class Driver:
 
     async def _ask(self, key: int, event: Arrived | NotSent) -> Ticket | Verdict:
         wait = self._waiting[key] = _Wait()
-        self._idle.clear()
         try:
             self._handle(event)
         except BaseException:
-            self._stop_waiting(key)
+            del self._waiting[key]
             raise
         try:
             await wait.answered.wait()
         except BaseException:
-            self._stop_waiting(key)
+            del self._waiting[key]
             if wait.answer is None or isinstance(wait.answer, Dispatch):
                 self._handle(Cancelled(key, sent=False))
             raise
         match wait.answer:
             case Dispatch(_, replica, verdict):
                 ticket = self._open[key] = Ticket(self, key, replica, verdict)
-                self._stop_waiting(key)
+                del self._waiting[key]
                 return ticket
             case Refuse(_, verdict) | Evict(_, verdict):
-                self._stop_waiting(key)
+                del self._waiting[key]
                 return verdict
             case None:
                 raise RuntimeError("a wait ended without an answer")
@@ -174,14 +166,14 @@ class Driver:
 
     def _perform(self, action: Action) -> None:
         match action:
-            case Dispatch(key, replica, _):
-                self._charged[key] = replica
+            case Dispatch(key, _, _):
+                self._charged.add(key)
                 self._answer(key, action)
             case Refuse(key, _) | Evict(key, _):
-                self._charged.pop(key, None)
+                self._charged.discard(key)
                 self._answer(key, action)
             case Released(key, _, _):
-                self._charged.pop(key, None)
+                self._charged.discard(key)
             case Enqueue():
                 pass
             case _:
@@ -197,14 +189,6 @@ class Driver:
             return
         wait.answer = answer
         wait.answered.set()
-
-    def _stop_waiting(self, key: int) -> None:
-        del self._waiting[key]
-        self._note_idle()
-
-    def _note_idle(self) -> None:
-        if not self.live:
-            self._idle.set()
 
     def _arm(self) -> None:
         wakeup = self._controller.next_wakeup()

@@ -141,15 +141,6 @@ async def test_a_replica_that_read_nothing_is_replaced_by_another(driver: Driver
     assert (driver.live, driver.charged) == (0, 0)
 
 
-async def test_idle_waits_for_the_last_request(driver: Driver) -> None:
-    ticket = await admitted(driver)
-    waiting = asyncio.ensure_future(driver.idle())
-    await asyncio.sleep(0)
-    assert not waiting.done()
-    ticket.finished(1)
-    await waiting
-
-
 async def test_facts_of_no_single_request_reach_the_core(driver: Driver) -> None:
     driver.tell(Draining())
     assert driver.state().draining

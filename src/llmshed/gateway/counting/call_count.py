@@ -20,7 +20,7 @@ class CountedCall:
     Args:
         prompt_tokens: input tokens of each prompt, in order; those that the engine will use after `truncate`.
         prefix_blocks: keyed hashes of the leading blocks of a single prompt.
-        untruncated_tokens: count before `truncate`; None without one.
+        untruncated_tokens: count of all sequences before `truncate`; None without one.
     """
 
     prompt_tokens: tuple[int, ...]
@@ -56,13 +56,13 @@ async def count_call(
         proved = [0] * len(call.prompts)
         proved[counted.index] = counted.at_least_tokens
         raise ProvedTooLargeError(CountedCall(tuple(proved)))
-    tokens = tuple(count.tokens for count in counted.counts)
-    blocks = counted.counts[0].blocks if len(counted.counts) == 1 else ()
+    tokens = tuple(count.tokens for count in counted)
+    blocks = counted[0].blocks if len(counted) == 1 else ()
     if call.truncate_tokens is None:
         return CountedCall(tokens, blocks)
     cut = tuple(min(count, call.truncate_tokens) for count in tokens)
     # The engine keeps the end of a prompt that it cuts, so its leading blocks say nothing.
-    return CountedCall(cut, blocks if cut == tokens else (), sum(tokens))
+    return CountedCall(cut, blocks if cut == tokens else (), sum(tokens) * call.copies)
 
 
 def most_useful_tokens(gateway: Gateway, model: str) -> int | None:

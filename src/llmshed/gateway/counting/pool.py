@@ -32,14 +32,6 @@ class BacklogError(LlmshedError):
 
 
 @dataclass(frozen=True, slots=True)
-class CountingResult:
-    """The exact counts, one a prompt in the order given, and how long they took, waiting included."""
-
-    counts: tuple[PromptCount, ...]
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
 class TooLarge:
     """The bytes of prompt `index` prove at least `at_least_tokens` tokens, which is beyond use: nothing was counted."""
 
@@ -79,7 +71,7 @@ class CountingPool:
 
     Args:
         settings: sizes and number of threads.
-        clock: measures how long counting took.
+        clock: measures how long counting takes, from which the wait of a full queue is estimated.
     """
 
     def __init__(self, settings: CountingSettings, clock: Clock) -> None:
@@ -106,8 +98,8 @@ class CountingPool:
 
     async def count(
         self, counter: PromptCounter, prompts: tuple[Prompt, ...], max_useful_tokens: int | None = None
-    ) -> CountingResult | TooLarge:
-        """Count the prompts of one request, all or none.
+    ) -> tuple[PromptCount, ...] | TooLarge:
+        """Count the prompts of one request, all or none, and return one count a prompt in the order given.
 
         Args:
             counter: the counter of the pool's tokenizer.
@@ -118,7 +110,6 @@ class CountingPool:
             BacklogError: too many bytes wait already; nothing was queued.
             PromptError: a prompt cannot be counted.
         """
-        began = self._clock.now()
         if max_useful_tokens is not None:
             for index, prompt in enumerate(prompts):
                 low = counter.bounds(prompt).low
@@ -126,10 +117,10 @@ class CountingPool:
                     return TooLarge(index, low)
         sizes = [prompt_bytes(prompt) for prompt in prompts]
         if sum(sizes) <= self._inline_bytes:
-            counts = tuple(counter.count(prompt) for prompt in prompts)
-        else:
-            counts = await self._count_off_loop(counter, prompts, sizes)
-        return CountingResult(counts, self._clock.now() - began)
+            return tuple(counter.count(prompt) for prompt in prompts)
+        return await self._off_loop(
+            [(partial(counter.count, prompt), size) for prompt, size in zip(prompts, sizes, strict=True)]
+        )
 
     def close(self) -> None:
         """Take no more work; what runs ends by itself."""
@@ -143,13 +134,6 @@ class CountingPool:
         """
         (result,) = await self._off_loop([(work, size)])
         return result
-
-    async def _count_off_loop(
-        self, counter: PromptCounter, prompts: tuple[Prompt, ...], sizes: list[int]
-    ) -> tuple[PromptCount, ...]:
-        return await self._off_loop(
-            [(partial(counter.count, prompt), size) for prompt, size in zip(prompts, sizes, strict=True)]
-        )
 
     async def _off_loop(self, works: list[tuple[Callable[[], T], int]]) -> tuple[T, ...]:
         for queue in (self._small, self._large):

@@ -18,7 +18,6 @@ class RelayOutcome:
         ended_by: who ended it.
         phase: what it was in when it ended.
         reason: why it failed or was refused; None for an answer that finished and for a client that left.
-        message: the sentence about the failure, never a part of prompt or answer.
         sent_at: clock reading when the request was on its way to the engine.
         first_token_at: clock reading at the first token of a stream.
         ended_at: clock reading at the end.
@@ -34,7 +33,6 @@ class RelayOutcome:
     ended_by: EndedBy = EndedBy.NOBODY
     phase: Phase = Phase.SENDING
     reason: Reason | None = None
-    message: str | None = None
     sent_at: float | None = None
     first_token_at: float | None = None
     ended_at: float | None = None

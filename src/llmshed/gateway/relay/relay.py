@@ -149,13 +149,11 @@ class Relay:
         """Answer a request whose replica was lost and that no other one takes."""
         outcome.verdict = verdict
         outcome.reason = verdict.reason
-        outcome.message = verdict.detail
         _note_ending(outcome, Ending.REFUSED, EndedBy.UPSTREAM)
         return self._problem_response(Problem.from_verdict(verdict, job.admitted), job, outcome)
 
     def _note_failure(self, error: ExchangeError, ticket: Ticket, outcome: RelayOutcome) -> None:
         outcome.reason = error.problem.reason
-        outcome.message = error.problem.message
         _note_ending(outcome, Ending.FAILED, EndedBy.GATEWAY if error.engine_holds else EndedBy.UPSTREAM)
         if error.kind is not None:
             self._listener.failed(ticket.replica, error.kind)

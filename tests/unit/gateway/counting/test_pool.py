@@ -9,7 +9,7 @@ import pytest
 from llmshed.clock import SystemClock
 from llmshed.config.counting import CountingSettings
 from llmshed.errors import PromptError
-from llmshed.gateway.counting.pool import BacklogError, CountingPool, CountingResult, TooLarge
+from llmshed.gateway.counting.pool import BacklogError, CountingPool, TooLarge
 from llmshed.gateway.counting.prompt_bytes import prompt_bytes
 from llmshed.tokenizing.base import TokenBounds
 from llmshed.tokenizing.prompts import ChatPrompt, IdsPrompt, Prompt, PromptCount, TextPrompt
@@ -63,7 +63,7 @@ def narrow() -> Iterator[CountingPool]:
     pool.close()
 
 
-def start(pool: CountingPool, counter: GatedCounter, text: str) -> "asyncio.Future[CountingResult | TooLarge]":
+def start(pool: CountingPool, counter: GatedCounter, text: str) -> "asyncio.Future[tuple[PromptCount, ...] | TooLarge]":
     return asyncio.ensure_future(pool.count(counter, (TextPrompt(text),)))
 
 
@@ -77,16 +77,16 @@ async def until(condition: Callable[[], bool]) -> None:
 async def test_a_tiny_prompt_is_counted_on_the_loop_at_once(pool: CountingPool) -> None:
     counter = GatedCounter()
     result = await pool.count(counter, (TextPrompt("tiny"),))
-    assert isinstance(result, CountingResult)
-    assert [count.tokens for count in result.counts] == [4]
+    assert not isinstance(result, TooLarge)
+    assert [count.tokens for count in result] == [4]
     assert counter.threads == [threading.main_thread().name]
 
 
 async def test_counts_keep_the_order_of_the_prompts(pool: CountingPool) -> None:
     prompts = tuple(TextPrompt("x" * size) for size in (700, 3, 70))
     result = await pool.count(GatedCounter(), prompts)
-    assert isinstance(result, CountingResult)
-    assert [count.tokens for count in result.counts] == [700, 3, 70]
+    assert not isinstance(result, TooLarge)
+    assert [count.tokens for count in result] == [700, 3, 70]
     assert (pool.small_queue_bytes, pool.large_queue_bytes) == (0, 0)
 
 
@@ -126,7 +126,7 @@ async def test_large_prompts_leave_one_thread_to_small_ones(pool: CountingPool) 
     large = [start(pool, counter, letter * 500) for letter in "ab"]
     await until(lambda: counter.begun == ["aa"])
     small = await start(pool, counter, "c" * 50)
-    assert isinstance(small, CountingResult)
+    assert not isinstance(small, TooLarge)
     assert counter.begun == ["aa", "cc"]
     for gate in counter.gates.values():
         gate.set()
@@ -163,8 +163,8 @@ async def test_a_full_queue_refuses_and_keeps_nothing_of_the_refused(pool: Count
 
 async def test_a_prompt_larger_than_its_whole_queue_is_taken_when_the_queue_is_empty(pool: CountingPool) -> None:
     result = await pool.count(GatedCounter(), (TextPrompt("x" * 6_000),))
-    assert isinstance(result, CountingResult)
-    assert result.counts[0].tokens == 6_000
+    assert not isinstance(result, TooLarge)
+    assert result[0].tokens == 6_000
 
 
 async def test_leaving_the_queue_frees_its_bytes_at_once(narrow: CountingPool) -> None:
