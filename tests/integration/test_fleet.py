@@ -264,6 +264,26 @@ async def test_a_tokenizer_that_cannot_be_loaded_is_tried_again() -> None:
         assert tries == 3
 
 
+async def test_a_bug_in_meeting_a_replica_keeps_it_out_only_until_it_is_met_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    tries = 0
+
+    def load(_: CounterRecipe) -> PromptCounter:
+        nonlocal tries
+        tries += 1
+        if tries < 3:
+            raise RuntimeError("a surprise")
+        return WordCounter()
+
+    async with WordTgi() as tgi, house(load) as h:
+        h.fleet.reconcile(config({"r1": tgi.url}))
+        await h.fleet.until_serving()
+        assert h.up() == {"r1": True}
+    assert tries == 3
+    assert [record.message for record in caplog.records].count("meeting_crashed") == 2
+
+
 async def test_a_hard_cap_above_the_engines_permits_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     async with WordTgi(max_concurrent_requests=8) as tgi, house() as h:

@@ -1,5 +1,6 @@
 """Where a tokenizer's files come from: a directory, the Hugging Face hub, or the package itself."""
 
+import os
 import re
 import socket
 import urllib.request
@@ -30,11 +31,12 @@ def find(spec: str) -> TokenizerFiles:
     Raises:
         TokenizerError: there is no such tokenizer, or its files cannot be used.
     """
-    if spec and Path(spec).is_dir():
+    # Unlike those of pathlib, these call a name that no file can have no directory, instead of raising.
+    if os.path.isdir(spec):  # noqa: PTH112 - see above
         return from_directory(Path(spec))
     if spec == EMBEDDED:
         return embedded()
-    if Path(spec).is_file():
+    if os.path.isfile(spec):  # noqa: PTH113 - see above
         raise TokenizerError(f"{spec!r} is a file; give the directory that holds it ({ACCEPTED})")
     if (hub_id := _HUB_ID.fullmatch(spec)) is not None and ".." not in spec:
         return from_hub(hub_id["repository"], hub_id["revision"])

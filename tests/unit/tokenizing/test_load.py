@@ -31,7 +31,8 @@ def test_a_file_is_told_apart_from_its_directory(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "spec", ["", "/no/such/directory", "./no", "../x", "a/b/c", "a b", "org/..", "org/name@", "ümlaut"]
+    "spec",
+    ["", "/no/such/directory", "./no", "../x", "a/b/c", "a b", "org/..", "org/name@", "ümlaut", "x" * 5000, "a\0b"],
 )
 def test_what_is_neither_directory_nor_hub_id_is_refused_with_what_is_accepted(spec: str) -> None:
     with pytest.raises(TokenizerError, match="accepted: a directory with") as caught:

@@ -10,6 +10,7 @@ from llmshed.errors import EngineError
 
 _INPUT_NAMES: Final = ("max_input_tokens", "max_input_length")
 """The limit on input was renamed in 2.1.0."""
+MAX_NAME_CHARACTERS: Final = 256
 
 
 def read_tgi_info(info: Mapping[str, Any]) -> EngineInfo:
@@ -40,9 +41,13 @@ def read_tgi_info(info: Mapping[str, Any]) -> EngineInfo:
 
 
 def _text(info: Mapping[str, Any], name: str) -> str:
+    """Return a name that fits into a header, a label and a line of the log."""
     value = info.get(name)
     if not isinstance(value, str) or not value:
         raise _unlike(info, name, "a string")
+    if len(value) > MAX_NAME_CHARACTERS or not value.isascii() or not value.isprintable():
+        expected = f"1 to {MAX_NAME_CHARACTERS} printable ASCII characters"
+        raise EngineError(f"/info: `{name}` should be {expected}, but it is {shown(value)}.")
     return value
 
 

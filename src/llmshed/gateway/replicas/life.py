@@ -77,10 +77,7 @@ class ReplicaLife:
         served = False
         while True:
             try:
-                info = await self._meeting.info()
-                if (objection := self._host.admits(self._name, info)) is not None:
-                    raise EngineError(objection)
-                serving = await self._meeting.meet(info)
+                serving = await self._meet()
             except LlmshedError as error:
                 self._note_trouble(error)
                 unreachable = isinstance(error, NotSentError)
@@ -97,6 +94,26 @@ class ReplicaLife:
             cause = await self._watch(serving)
             if cause is not None:
                 self._host.went_down(self._name, cause)
+
+    async def _meet(self) -> Serving:
+        """Make the replica ready to serve; what an engine tells may be a surprise, and no life may end by one.
+
+        Raises:
+            LlmshedError: it cannot serve now.
+        """
+        try:
+            return await self._met()
+        except LlmshedError:
+            raise
+        except Exception as error:
+            _log.exception("meeting_crashed", extra={"replica": self._name})
+            raise EngineError(f"the gateway failed on it: {type(error).__name__}") from error
+
+    async def _met(self) -> Serving:
+        info = await self._meeting.info()
+        if (objection := self._host.admits(self._name, info)) is not None:
+            raise EngineError(objection)
+        return await self._meeting.meet(info)
 
     async def _watch(self, serving: Serving) -> str | None:
         """Return why the replica is down, or None when it came back as another one."""
