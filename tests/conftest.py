@@ -1,10 +1,12 @@
 """What all tests share: the command line as users call it, the reference data, and how hypothesis searches."""
 
 import gzip
+import gc
 import io
 import os
 import sys
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from importlib.metadata import entry_points
@@ -104,6 +106,15 @@ def tokenizer_directory(data_dir: Path, tmp_path_factory: pytest.TempPathFactory
 def repository() -> Path:
     """The root of the repository."""
     return REPOSITORY
+
+
+@pytest.fixture
+def foreign_sockets() -> Iterator[None]:
+    """Collect the sockets that client libraries leave to the collector, in the test that made them."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 def _captured() -> io.TextIOWrapper:

@@ -17,6 +17,8 @@ from llmshed.engines.base import Dialect
 from llmshed.gateway.contract.problem import Problem
 from llmshed.gateway.contract.refusals import ContractWriter
 
+pytestmark = pytest.mark.usefixtures("foreign_sockets")
+
 LIMITS = AcceptedMaximums(4096, 1024, 8192)
 BUSY = Problem(Reason.TOKEN_BUDGET_EXHAUSTED, "no room", Lane.INTERACTIVE, LIMITS, 4000, retry_after_seconds=1.0)
 TOO_LONG = Problem(Reason.CONTEXT_LIMIT, "too long", Lane.BULK, LIMITS, 19_000, retry_after_seconds=1.0)

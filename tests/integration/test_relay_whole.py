@@ -224,10 +224,11 @@ async def test_a_shutdown_that_cannot_wait_longer_says_so(front: Front) -> None:
 
 
 @with_front
-async def test_nothing_of_prompt_or_answer_is_logged(front: Front) -> None:
-    logging.getLogger("llmshed").setLevel(logging.DEBUG)
-    async with ScriptedEngine(answer) as engine:
-        front.urls["r1"] = front.urls["r2"] = engine.url
-        await front.post("/generate", {"inputs": "canary"})
+async def test_nothing_of_prompt_or_answer_is_logged(front: Front, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        async with ScriptedEngine(answer) as engine:
+            front.urls["r1"] = front.urls["r2"] = engine.url
+            await front.post("/generate", {"inputs": "canary"})
     outcome = await front.outcome()
     assert "canary" not in repr(outcome)
+    assert "canary" not in caplog.text

@@ -140,15 +140,15 @@ async def test_no_task_and_no_descriptor_stays_behind(gate: House) -> None:
     await leave_after(gate, request_bytes("/generate_stream", LONG), streaming)
     await gone(gate, 1)
     await asyncio.sleep(0.1)
-    tasks, files = len(asyncio.all_tasks()), open_files()
+    before, files = asyncio.all_tasks(), open_files()
     short = request_bytes("/generate_stream", {"inputs": "Hello", "parameters": {"max_new_tokens": 100}})
     await asyncio.gather(*(leave_after(gate, short, streaming) for _ in range(30)))
     await gone(gate, 31)
 
     def settled() -> bool:
-        return len(asyncio.all_tasks()) <= tasks and open_files() <= files
+        return len(asyncio.all_tasks()) <= len(before) and open_files() <= files
 
     with contextlib.suppress(TimeoutError):
         await until(settled)
-    assert len(asyncio.all_tasks()) <= tasks
+    assert len(asyncio.all_tasks()) <= len(before), asyncio.all_tasks() - before
     assert open_files() <= files

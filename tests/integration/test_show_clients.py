@@ -14,6 +14,8 @@ from fakes.engine import Conversation
 from fakes.house import House, house, until
 from fakes.talking_tgi import TalkingTgi
 
+pytestmark = pytest.mark.usefixtures("foreign_sockets")
+
 T = TypeVar("T")
 
 KEY = "sk-of-acme"

@@ -9,6 +9,8 @@ import pytest_asyncio
 
 from fakes.simulated import Site, embedded_vocabulary, simulated
 
+pytestmark = pytest.mark.usefixtures("foreign_sockets")
+
 openai = pytest.importorskip("openai", reason="the clients extra is not installed")
 huggingface_hub = pytest.importorskip("huggingface_hub", reason="the clients extra is not installed")
 text_generation = pytest.importorskip("text_generation", reason="the clients extra is not installed")

@@ -338,5 +338,5 @@ async def test_large_prompts_in_counting_do_not_hold_up_a_stream() -> None:
                 gaps.append(now - last)
                 last = now
     assert all(post.result().status == 200 for post in posts)
-    # A wide bound on a blocked loop: counting one of these there would hold it for longer.
-    assert max(gaps) < 0.4
+    # A wide bound on a blocked loop: counting one of these there by `encode` would hold it for over two seconds.
+    assert max(gaps) < 1.0
