@@ -1,7 +1,7 @@
 """What all tests share: the command line as users call it, the reference data, and how hypothesis searches."""
 
-import gzip
 import gc
+import gzip
 import io
 import os
 import sys
