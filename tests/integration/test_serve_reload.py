@@ -49,6 +49,17 @@ async def test_an_invalid_one_leaves_everything_as_it_is_and_says_so(mistake: st
         assert "llmshed_config_last_reload_successful 0.0" in metrics
 
 
+async def test_a_gateway_that_drains_keeps_the_configuration_that_it_has() -> None:
+    async with house("") as gate:
+        before = gate.daemon.gateway.snapshot.version
+        gate.daemon.gateway.begin_draining()
+        gate.toml = "[lanes.interactive]\ndefault_output_tokens = 7\n"
+        got = await gate.ask("POST", "/admin/reload", admin=True)
+        assert (got.status, got.json()["in_force"]) == (400, False)
+        assert "shuts down" in got.json()["problems"][0]
+        assert gate.daemon.gateway.snapshot.version == got.json()["config_version"] == before
+
+
 async def test_a_bad_profile_changes_nothing(tmp_path: Path) -> None:
     async with house("") as gate:
         gate.toml = (

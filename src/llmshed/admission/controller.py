@@ -68,6 +68,11 @@ class AdmissionController:
         """Return the policy that new requests come under."""
         return self._policy
 
+    @property
+    def draining(self) -> bool:
+        """Say whether every later arrival is refused because the gateway shuts down."""
+        return self._draining
+
     def handle(self, event: Event, now: float) -> list[Action]:  # noqa: C901, PLR0912 - one flat case an event
         """Take one fact and return what is to be done about it.
 

@@ -40,15 +40,26 @@ def verdict_report(verdict: Verdict, request: Request) -> dict[str, Any]:
 
 
 def equation_report(equation: Equation) -> dict[str, int]:
-    """Return the terms of the equation and what follows from them."""
+    """Return the terms of the equation and the sums that it defines, so that a reader needs no arithmetic."""
     return {
-        **asdict(equation),
+        "gross_ceiling_tokens": equation.gross_ceiling_tokens,
+        "guard_band_tokens": equation.guard_band_tokens,
         "safe_budget_tokens": equation.safe_budget_tokens,
+        "active_tokens": equation.active_tokens,
+        "queued_tokens": equation.queued_tokens,
         "headroom_tokens": equation.headroom_tokens,
+        "active_sequences": equation.active_sequences,
+        "hard_cap_sequences": equation.hard_cap_sequences,
         "free_sequences": equation.free_sequences,
     }
 
 
 def reservation_report(reservation: Reservation) -> dict[str, int]:
     """Return the terms of the reservation and their sum."""
-    return {**asdict(reservation), "total_tokens": reservation.total_tokens}
+    return {
+        "input_tokens": reservation.input_tokens,
+        "output_tokens": reservation.output_tokens,
+        "overrun_tokens": reservation.overrun_tokens,
+        "sequences": reservation.sequences,
+        "total_tokens": reservation.total_tokens,
+    }

@@ -70,6 +70,11 @@ class Driver:
         return self._controller.policy
 
     @property
+    def draining(self) -> bool:
+        """Say whether the core was told that the gateway shuts down."""
+        return self._controller.draining
+
+    @property
     def live(self) -> int:
         """Return how many requests clients still wait for: those that wait here and those that run."""
         return len(self._waiting) + len(self._open)

@@ -11,6 +11,7 @@ import orjson
 
 from llmshed.admission.budget import Equation, Reservation
 from llmshed.admission.reasons import Reason
+from llmshed.admission.report import equation_report, reservation_report
 from llmshed.admission.request import Intent, Lane, PriorityClass
 from llmshed.admission.verdict import Decision as Outcome
 from llmshed.admission.verdict import Verdict
@@ -173,8 +174,8 @@ class Decision:
             "output_ceiling_tokens": self.output_ceiling_tokens,
             "output_tokens": self.output_tokens,
             "reservation_tokens": self.reservation and self.reservation.total_tokens,
-            "reservation": self.reservation and _sums(self.reservation),
-            "equation": self.equation and _terms(self.equation),
+            "reservation": self.reservation and reservation_report(self.reservation),
+            "equation": self.equation and equation_report(self.equation),
             "fits": self.equation.fits(self.reservation) if self.equation and self.reservation else None,
             "decision": self.decision,
             "reason": self.reason,
@@ -191,29 +192,6 @@ class Decision:
 
 def _short(text: str | None) -> str | None:
     return None if text is None else one_line(text, 128)
-
-
-def _sums(reservation: Reservation) -> dict[str, int]:
-    return {
-        "input_tokens": reservation.input_tokens,
-        "output_tokens": reservation.output_tokens,
-        "overrun_tokens": reservation.overrun_tokens,
-        "sequences": reservation.sequences,
-    }
-
-
-def _terms(equation: Equation) -> dict[str, int]:
-    """Return the equation with the two sums that it defines, so that a reader needs no arithmetic."""
-    return {
-        "gross_ceiling_tokens": equation.gross_ceiling_tokens,
-        "guard_band_tokens": equation.guard_band_tokens,
-        "safe_budget_tokens": equation.safe_budget_tokens,
-        "active_tokens": equation.active_tokens,
-        "queued_tokens": equation.queued_tokens,
-        "headroom_tokens": equation.headroom_tokens,
-        "active_sequences": equation.active_sequences,
-        "hard_cap_sequences": equation.hard_cap_sequences,
-    }
 
 
 def _rounded(waits: Waits) -> dict[str, float | None]:

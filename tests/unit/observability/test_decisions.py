@@ -90,7 +90,13 @@ def test_the_line_of_the_worked_example_holds_every_term_of_its_equation() -> No
         "output_ceiling_tokens": 4_000,
         "output_tokens": None,
         "reservation_tokens": 23_000,
-        "reservation": {"input_tokens": 19_000, "output_tokens": 4_000, "overrun_tokens": 0, "sequences": 1},
+        "reservation": {
+            "input_tokens": 19_000,
+            "output_tokens": 4_000,
+            "overrun_tokens": 0,
+            "sequences": 1,
+            "total_tokens": 23_000,
+        },
         "equation": {
             "gross_ceiling_tokens": 96_000,
             "guard_band_tokens": 9_600,
@@ -100,6 +106,7 @@ def test_the_line_of_the_worked_example_holds_every_term_of_its_equation() -> No
             "headroom_tokens": 20_400,
             "active_sequences": 9,
             "hard_cap_sequences": 64,
+            "free_sequences": 55,
         },
         "fits": False,
         "decision": "refuse",

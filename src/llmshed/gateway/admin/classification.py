@@ -13,6 +13,7 @@ from llmshed.engines.base import BodyError, Route
 from llmshed.gateway.counting.call_count import count_call
 from llmshed.gateway.daemon.app import Gateway
 from llmshed.gateway.door.reading import pool_of
+from llmshed.gateway.door.wishes import read_word
 
 _QUESTIONS = frozenset({"input_tokens", "route", "body", "max_output", "intent", "class", "tenant", "model"})
 _MOST_TOKENS = 2**31 - 1
@@ -92,12 +93,7 @@ def _tokens(question: Mapping[str, Any], name: str, least: int) -> int | None:
 
 def _word(question: Mapping[str, Any], name: str, words: type[_Word]) -> _Word | None:
     value = question.get(name)
-    if value is None:
-        return None
-    try:
-        return words(value)
-    except ValueError:
-        raise _wrong(name, f"must be one of {', '.join(words)}") from None
+    return None if value is None else read_word(name, value, words)
 
 
 def _wrong(name: str, sentence: str) -> BodyError:

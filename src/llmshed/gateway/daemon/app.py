@@ -59,7 +59,6 @@ class Gateway:
         self.decision_log = parts.decision_log
         self.hasher = parts.hasher
         self.upstream = parts.upstream
-        self.draining = False
         self.data_url = ""
         self.admin_url = ""
         self._data: Listener | None = None
@@ -72,6 +71,11 @@ class Gateway:
     def snapshot(self) -> Snapshot:
         """Return the settings that new requests come under."""
         return self._snapshot
+
+    @property
+    def draining(self) -> bool:
+        """Say whether the gateway shuts down."""
+        return self.driver.draining
 
     @property
     def policy(self) -> AdmissionPolicy:
@@ -109,7 +113,6 @@ class Gateway:
 
     def begin_draining(self) -> None:
         """Refuse new work from now on; connections are told to close with their next answer."""
-        self.draining = True
         self.driver.tell(Draining())
         if self._data is not None:
             self._data.retire()

@@ -7,6 +7,7 @@ from pathlib import Path
 from llmshed.config.settings import Config
 from llmshed.errors import ConfigError, LlmshedError
 from llmshed.gateway.door.auth import read_admin_access, read_key_ring
+from llmshed.gateway.hashing import read_hasher
 from llmshed.gateway.profile_file import read_profile
 
 
@@ -44,12 +45,7 @@ def _tokenizer_problems(place: str) -> Iterator[str]:
 
 def _log_problems(config: Config) -> Iterator[str]:
     if config.log.hash_key_file is not None:
-        path = Path(config.log.hash_key_file)
-        try:
-            if not path.read_bytes().strip():
-                yield f"log.hash_key_file: {path}: is empty, so that anybody could compute the hashes"
-        except OSError as error:
-            yield f"log.hash_key_file: {path}: cannot be read: {error.strerror}"
+        yield from _said(partial(read_hasher, Path(config.log.hash_key_file)))
     sink = Path(config.log.decisions)
     if sink.is_absolute() and not sink.parent.is_dir():
         yield f"log.decisions: {sink}: there is no directory {sink.parent}"

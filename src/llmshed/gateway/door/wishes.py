@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from multidict import CIMultiDictProxy
 
@@ -37,7 +37,7 @@ def read_wishes(headers: CIMultiDictProxy[str], call: Call) -> Wishes:
     """
     intent = _word(headers, "x-llmshed-intent", Intent)
     if intent is None and call.declared_intent is not None:
-        intent = _read_word("metadata.llmshed_intent", call.declared_intent, Intent)
+        intent = read_word("metadata.llmshed_intent", call.declared_intent, Intent)
     session = _single(headers, "x-llmshed-session")
     if session is not None and not 0 < len(session) <= _MOST_SESSION_CHARACTERS:
         raise BodyError(
@@ -90,10 +90,15 @@ def _milliseconds(text: str) -> int | None:
 
 def _word(headers: CIMultiDictProxy[str], name: str, words: type[_Word]) -> _Word | None:
     value = _single(headers, name)
-    return None if value is None else _read_word(name, value, words)
+    return None if value is None else read_word(name, value, words)
 
 
-def _read_word(name: str, value: str, words: type[_Word]) -> _Word:
+def read_word(name: str, value: Any, words: type[_Word]) -> _Word:
+    """Return the word of an enumeration that a client wrote.
+
+    Raises:
+        BodyError: it is none of them; the text names what is accepted.
+    """
     try:
         return words(value)
     except ValueError:
