@@ -82,7 +82,8 @@ class GatewayProtocol(web.RequestHandler):
     def data_received(self, data: bytes) -> None:
         """Parse what came; headers that are still incomplete after it start the header timer."""
         super().data_received(data)
-        if not self.idle:
+        # The first bytes may come before aiohttp's task waits for them; no request was parsed then.
+        if not self.idle and self._request_count > 0:
             self._stop_header_timer()
         elif self._header_timer is None:
             self._header_timer = self._loop.call_later(HEADER_TIMEOUT_SECONDS, self.force_close)

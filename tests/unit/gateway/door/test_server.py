@@ -166,6 +166,34 @@ async def test_headers_that_never_end_are_closed(monkeypatch: pytest.MonkeyPatch
         assert await talk(listener, b"GET / HTTP/1.1\r\nHo") == b""
 
 
+class Wire(asyncio.Transport):
+    """A connection of which only the end is of interest."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.closed = asyncio.Event()
+
+    def is_closing(self) -> bool:
+        return self.closed.is_set()
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+async def test_headers_that_never_end_are_closed_though_they_came_with_the_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(server_module, "HEADER_TIMEOUT_SECONDS", 0.05)
+    async with listening() as listener:
+        wire, connection = Wire(), listener.server()
+        connection.connection_made(wire)
+        connection.data_received(b"GET / HTTP/1.1\r\nHo")  # in the same turn of the loop, as uvloop does
+        try:
+            await asyncio.wait_for(wire.closed.wait(), 2)
+        finally:
+            connection.connection_lost(None)
+
+
 async def test_a_slow_handler_is_not_a_slow_header(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_module, "HEADER_TIMEOUT_SECONDS", 0.05)
 
