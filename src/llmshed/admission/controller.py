@@ -179,6 +179,7 @@ class AdmissionController:
             reservation=verdict.reservation,
             output_ceiling_tokens=verdict.output_ceiling_tokens or 0,
             dispatched_at=now,
+            streamed=request.streamed,
         )
         self._replicas[verdict.replica].ledger.charge(charge)
         self._tenant_use.charge(charge.tenant, charge.reservation)

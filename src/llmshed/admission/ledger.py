@@ -33,6 +33,7 @@ class Charge:
         reservation: the tokens and sequences taken.
         output_ceiling_tokens: ceiling of each sequence.
         dispatched_at: clock reading of the dispatch.
+        streamed: whether the answer is a stream, which shows its first token.
         phase: see `Phase`.
         first_token_at: clock reading of the first token; None before it.
         release_at: clock reading at which a releasing charge is freed; None in the other phases.
@@ -44,6 +45,7 @@ class Charge:
     reservation: Reservation
     output_ceiling_tokens: int
     dispatched_at: float
+    streamed: bool = True
     phase: Phase = Phase.PREFILL
     first_token_at: float | None = None
     release_at: float | None = None

@@ -2,8 +2,11 @@
 
 For a running charge with input i and ceiling c, and a replica with prefill rate p and decode time d a token:
 
-    prefill end   P = dispatched + (input dispatched before it and without a first token + i) / p
-    expected end  E = max(P, first token) + c d
+    prefill end   P = max(dispatched, P of the charge before it) + i / p
+    expected end  E = first token + c d, before it P + c d
+
+An engine works on prompts in the order of their dispatch. A stream shows when its prefill is over: while it has not, P
+is not in the past. An answer that is not streamed shows nothing, so its prefill ends as predicted.
 
 The ceiling stands for the output that nobody knows, so E is conservative. A charge that has outlived its E is expected
 to end within `OVERDUE_SECONDS`. The wait for a need of n tokens and s sequences is the first instant at which the
@@ -37,19 +40,42 @@ def prefill_seconds(input_tokens: int, budget: ReplicaBudget) -> float:
     return input_tokens / (budget.prefill_tokens_per_second or UNKNOWN_PREFILL_TOKENS_PER_SECOND)
 
 
-def prefill_end(charge: Charge, charges: Iterable[Charge], budget: ReplicaBudget) -> float:
-    """Return when the prefill of `charge` is predicted to end; engines are first come first served."""
-    ahead = sum(
-        c.reservation.input_tokens
-        for c in charges
-        if c.key != charge.key and c.first_token_at is None and c.dispatched_at <= charge.dispatched_at
-    )
-    return charge.dispatched_at + prefill_seconds(ahead + charge.reservation.input_tokens, budget)
+def prefill_ends(charges: Iterable[Charge], budget: ReplicaBudget, now: float) -> dict[int, float]:
+    """Return when the prefill of each charge without a first token is predicted to end, by its key.
+
+    `charges` come in the order of their dispatch. The prefill of a client that is gone goes on too.
+    """
+    ends: dict[int, float] = {}
+    before = float("-inf")
+    for charge in charges:
+        if charge.first_token_at is not None:
+            continue
+        end = max(before, charge.dispatched_at) + prefill_seconds(charge.reservation.input_tokens, budget)
+        if charge.streamed and charge.release_at is None:
+            end = max(end, now)
+        ends[charge.key] = before = end
+    return ends
 
 
 def schedule(charges: Iterable[Charge], budget: ReplicaBudget, now: float) -> list[Release]:
     """Return the expected releases of a replica's charges, earliest first, none before `now`."""
-    return sorted(_releases(charges, budget, now))
+    return sorted(release for _, release in releases_by_charge(charges, budget, now))
+
+
+def releases_by_charge(
+    charges: Iterable[Charge], budget: ReplicaBudget, now: float
+) -> Iterator[tuple[Charge, Release]]:
+    """Yield each charge with its expected release, in the order of dispatch, none before `now`."""
+    decode_seconds = budget.decode_seconds_per_token or UNKNOWN_DECODE_SECONDS_PER_TOKEN
+    charges = list(charges)
+    ends = prefill_ends(charges, budget, now)
+    for charge in charges:
+        started = ends[charge.key] if charge.first_token_at is None else charge.first_token_at
+        at = charge.release_at
+        if at is None:
+            at = started + charge.output_ceiling_tokens * decode_seconds
+            at = at if at > now else now + OVERDUE_SECONDS
+        yield charge, Release(max(at, now), charge.reservation.total_tokens, charge.reservation.sequences)
 
 
 def wait_seconds(releases: Iterable[Release], need_tokens: int, need_sequences: int, now: float) -> float | None:
@@ -62,18 +88,3 @@ def wait_seconds(releases: Iterable[Release], need_tokens: int, need_sequences: 
         if need_tokens <= 0 and need_sequences <= 0:
             return max(0.0, release.at - now)
     return None
-
-
-def _releases(charges: Iterable[Charge], budget: ReplicaBudget, now: float) -> Iterator[Release]:
-    decode_seconds = budget.decode_seconds_per_token or UNKNOWN_DECODE_SECONDS_PER_TOKEN
-    in_prefill_tokens = 0
-    for charge in charges:  # in the order of dispatch, which is the order of an engine's own queue
-        started = charge.first_token_at
-        if started is None:  # a gone client's prefill goes on too
-            in_prefill_tokens += charge.reservation.input_tokens
-            started = charge.dispatched_at + prefill_seconds(in_prefill_tokens, budget)
-        at = charge.release_at
-        if at is None:
-            at = started + charge.output_ceiling_tokens * decode_seconds
-            at = at if at > now else now + OVERDUE_SECONDS
-        yield Release(max(at, now), charge.reservation.total_tokens, charge.reservation.sequences)

@@ -5,7 +5,7 @@ from collections import Counter
 from llmshed.admission.budget import Equation, Reservation, overrun_tokens
 from llmshed.admission.ledger import Charge, Ledger
 from llmshed.admission.policy import ReplicaBudget, ReplicaSpec
-from llmshed.admission.release import prefill_end, schedule, wait_seconds
+from llmshed.admission.release import prefill_ends, schedule, wait_seconds
 from llmshed.admission.request import Lane, Request
 from llmshed.admission.state import LaneUse, ReplicaState
 
@@ -84,7 +84,7 @@ class Replica:
         grace_end = now + self.budget.release_grace_seconds
         if charge.first_token_at is not None:
             return grace_end
-        return max(grace_end, prefill_end(charge, self.ledger, self.budget))
+        return max(grace_end, prefill_ends(self.ledger, self.budget, now)[charge.key])
 
     def state(self) -> ReplicaState:
         """Return a frozen snapshot."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from llmshed.admission.budget import Reservation
 from llmshed.admission.policy import TenantPolicy
 from llmshed.admission.reasons import Reason
-from llmshed.admission.release import Release, schedule, wait_seconds
+from llmshed.admission.release import Release, releases_by_charge, wait_seconds
 from llmshed.admission.replica import Replica
 from llmshed.admission.verdict import Decision, Verdict
 
@@ -79,9 +79,13 @@ def _refusal(
 
 
 def _releases_of(tenant: str, replicas: Iterable[Replica], now: float) -> list[Release]:
-    """Return the expected releases of one tenant; each counts as one request, whatever its sequences."""
-    releases = []
-    for replica in replicas:
-        own = [c for c in replica.ledger if c.tenant == tenant]
-        releases += [Release(r.at, r.tokens, 1) for r in schedule(own, replica.budget, now)]
-    return sorted(releases)
+    """Return the expected releases of one tenant, behind whatever others have in its replicas' prefill.
+
+    Each counts as one request, whatever its sequences.
+    """
+    return sorted(
+        Release(release.at, release.tokens, 1)
+        for replica in replicas
+        for charge, release in releases_by_charge(replica.ledger, replica.budget, now)
+        if charge.tenant == tenant
+    )

@@ -43,6 +43,14 @@ def test_finish_gives_back_at_once() -> None:
     assert active(controller) == 0
 
 
+def test_a_client_that_left_a_whole_answer_is_charged_for_its_own_prefill_only() -> None:
+    controller = door(spec(release_grace_seconds=GRACE, prefill_tokens_per_second=100.0))
+    for key in range(10):
+        arrive(controller, key, 1_000, 10, now=20.0 * key, streamed=False)  # each prefill takes 10 s
+    controller.handle(Cancelled(9, sent=True), 185.0)
+    assert controller.next_wakeup() == pytest.approx(190.0)
+
+
 def test_a_refused_request_costs_nothing() -> None:
     controller = door(spec(hard_cap_sequences=1))
     arrive(controller, 1)

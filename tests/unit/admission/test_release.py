@@ -5,7 +5,7 @@ import pytest
 from llmshed.admission.budget import Reservation
 from llmshed.admission.ledger import Charge, Phase
 from llmshed.admission.policy import ReplicaBudget
-from llmshed.admission.release import OVERDUE_SECONDS, Release, prefill_end, schedule, wait_seconds
+from llmshed.admission.release import OVERDUE_SECONDS, Release, prefill_ends, schedule, wait_seconds
 from llmshed.admission.request import Lane
 
 BUDGET = ReplicaBudget(96_000, 0.1, 64, prefill_tokens_per_second=1_000.0, decode_seconds_per_token=0.1)
@@ -38,8 +38,19 @@ def test_work_that_outlived_its_ceiling_is_expected_soon_not_in_the_past() -> No
 def test_a_gone_clients_prefill_still_stands_in_the_way() -> None:
     gone = charge(1, 2_000, 10, phase=Phase.RELEASING, release_at=2.0)
     behind = charge(2, 1_000, 10)
-    assert prefill_end(behind, [gone, behind], BUDGET) == pytest.approx(3.0)
+    assert prefill_ends([gone, behind], BUDGET, now=0.0)[2] == pytest.approx(3.0)
     assert [r.at for r in schedule([gone, behind], BUDGET, now=0.0)] == pytest.approx([2.0, 4.0])
+
+
+def test_answers_that_show_no_first_token_are_in_nobodys_way_once_their_prefill_is_over() -> None:
+    whole = [charge(key, 1_000, 10, streamed=False, dispatched_at=10.0 * key) for key in (1, 2, 3)]
+    assert prefill_ends(whole, BUDGET, now=35.0) == pytest.approx({1: 11.0, 2: 21.0, 3: 31.0})
+
+
+def test_a_stream_without_its_first_token_is_still_in_its_prefill_and_holds_up_the_next() -> None:
+    late = charge(1, 1_000, 10, dispatched_at=0.0)
+    behind = charge(2, 1_000, 10, dispatched_at=20.0)
+    assert prefill_ends([late, behind], BUDGET, now=30.0) == pytest.approx({1: 30.0, 2: 31.0})
 
 
 def test_an_unknown_rate_is_assumed_slow() -> None:

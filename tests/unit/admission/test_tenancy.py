@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fakes.door import arrive, door, request
+from fakes.door import arrive, door, request, spec
 from llmshed.admission.budget import Reservation
 from llmshed.admission.events import Cancelled, Finished
 from llmshed.admission.policy import TenantPolicy
@@ -41,6 +41,16 @@ def test_reserved_tokens_at_once() -> None:
     assert refused.maximums is not None
     assert "600 of 1,000 tokens" in refused.detail
     assert controller.assess(request(2, 300, 100), 0.0).reason is None
+
+
+def test_the_wait_for_a_quota_counts_the_prompts_of_others_that_are_worked_on_before() -> None:
+    rated = spec(prefill_tokens_per_second=1_000.0, decode_seconds_per_token=0.1)
+    controller = door(rated, tenants=two_tenants(max_concurrent_requests=1))
+    arrive(controller, 1, 20_000, 100, tenant="other")  # in prefill until 20
+    arrive(controller, 2, 1_000, 100)  # until 21, and 10 s of output
+    refused = controller.assess(request(3), 0.0)
+    assert refused.reason is Reason.TENANT_QUOTA
+    assert refused.retry_after_seconds == pytest.approx(31.0)
 
 
 def test_a_request_above_the_whole_quota_is_refused_for_good() -> None:
