@@ -5,6 +5,7 @@ As there, a metric appears once it has been used.
 """
 
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -24,7 +25,7 @@ class _Distribution:
     counts: list[int]
     total: float = 0.0
     seen: int = 0
-    samples: list[float] = field(default_factory=list)
+    samples: deque[float] = field(default_factory=lambda: deque(maxlen=MOST_SAMPLES))
 
 
 class TgiMetrics:
@@ -55,7 +56,7 @@ class TgiMetrics:
         distribution.total += value
         distribution.seen += 1
         if TABLE[name].kind is Kind.SUMMARY:
-            distribution.samples = [*distribution.samples[-MOST_SAMPLES + 1 :], value]
+            distribution.samples.append(value)
 
     def step(self, step: StepEnded) -> None:
         """Record one engine call."""

@@ -8,7 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from llmshed.emulator.metric_table import TABLE, Kind, edges_of
-from llmshed.emulator.metrics import TgiMetrics
+from llmshed.emulator.metrics import MOST_SAMPLES, TgiMetrics
 from llmshed.simulation.parameters import ReplicaParameters
 from llmshed.simulation.results import JoinReason, StepEnded, StepKind
 
@@ -95,6 +95,15 @@ def test_a_summary_shows_its_quantiles() -> None:
     assert 'tgi_request_skipped_tokens{quantile="0"} 0' in lines
     assert 'tgi_request_skipped_tokens{quantile="0.5"} 2' in lines
     assert 'tgi_request_skipped_tokens{quantile="1"} 4' in lines
+
+
+def test_a_summary_forgets_its_oldest_values_but_counts_them() -> None:
+    metrics = TgiMetrics(ReplicaParameters())
+    for value in range(MOST_SAMPLES + 10):
+        metrics.observe("tgi_request_skipped_tokens", value)
+    lines = metrics.render().splitlines()
+    assert 'tgi_request_skipped_tokens{quantile="0"} 10' in lines
+    assert f"tgi_request_skipped_tokens_count {MOST_SAMPLES + 10}" in lines
 
 
 def test_a_failed_call_counts_as_failure_and_has_no_duration() -> None:
