@@ -11,6 +11,8 @@ from llmshed.config.base import ACCEPTED
 
 SIMULATED = "simulated:"
 """The address of a simulated replica inside the gateway's own process."""
+MOST_UNIX_PATH_BYTES = 107
+"""What `sun_path` of Linux holds, less its end; other systems have a few bytes less and say so when it is bound."""
 _LOOPBACK_OF = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - read, not bound
 """Addresses that stand for every interface, and where this machine reaches them."""
 
@@ -34,6 +36,8 @@ class Address:
             path = text.removeprefix("unix:")
             if not path.startswith("/") or "\0" in path or path.endswith("/"):
                 raise ValueError("a unix socket needs the absolute path of a file")
+            if len(path.encode("utf-8", "surrogateescape")) > MOST_UNIX_PATH_BYTES:
+                raise ValueError(f"the path of a unix socket has at most {MOST_UNIX_PATH_BYTES} bytes")
             return cls(unix_path=path)
         host, _, port = text.rpartition(":")
         bracketed = host.startswith("[") and host.endswith("]")

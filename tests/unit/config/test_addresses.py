@@ -22,6 +22,7 @@ replica: TypeAdapter[str] = TypeAdapter(ReplicaUrl)
         ("localhost:65535", Address("localhost", 65535)),
         ("[::1]:80", Address("::1", 80)),
         ("gate-way.example_1.org:80", Address("gate-way.example_1.org", 80)),
+        (f"unix:/{'a' * 106}", Address(unix_path=f"/{'a' * 106}")),
         ("unix:/run/llmshed/admin.sock", Address(unix_path="/run/llmshed/admin.sock")),
     ],
 )
@@ -35,6 +36,7 @@ def test_listen_addresses(text: str, address: Address) -> None:
         "", "8080", ":8080", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:+1", "h:8 0",
         "h:\u0661", "::1:80", "[::1]", "[::1:80", "[127.0.0.1]:80", "256.0.0.1:80", "1.2.3:80", "a b:80", "a..b:80",
         "http://h:80", "h\n:80", "unix:", "unix:relative", "unix:/a\0b", "unix:/run/", "[]:80", f"{'a' * 64}:80",
+        f"unix:/{'a' * 107}", f"unix:/{'é' * 54}",
     ],
 )  # fmt: skip
 def test_other_forms_are_refused(text: str) -> None:
