@@ -39,7 +39,7 @@ async def test_a_simulated_replica_comes_up_and_counts_as_the_gateway_does() -> 
     driver = Driver(AdmissionController(admission_policy(config)), clock)
     told = Mismatches()
     async with AiohttpUpstream(UpstreamSettings()) as upstream:
-        fleet = Fleet(driver, upstream, clock, told, counter_loader(b"k" * 32))
+        fleet = Fleet(driver, upstream, clock, told, counter_loader(b"k" * 32, lambda: None))
         try:
             fleet.reconcile(config)
             async with asyncio.timeout(30):

@@ -157,6 +157,9 @@ class Metrics:
         self.count_mismatches = self._counter(
             "llmshed_count_mismatch_total", "Token counts that differed from the engine's own.", ("pool",)
         )
+        self.fastokens_dropped = self._counter(
+            "llmshed_fastokens_dropped_total", "Tokenizers that fastokens was found to count otherwise, and left.", ()
+        )
         self.counting_queue = self._gauge(
             "llmshed_counting_queue_bytes", "Bytes that wait or run in the counting pool.", ("size",)
         )

@@ -80,6 +80,10 @@ class Observer:
         """Count a prompt that the engine counted otherwise."""
         self._metrics.count_mismatches.of(pool).inc()
 
+    def fastokens_dropped(self) -> None:
+        """Count a tokenizer whose fast backend counted otherwise than the exact one; any thread may call it."""
+        self._metrics.fastokens_dropped.of().inc()
+
     def counting_queue(self, size: QueueSize, queued_bytes: int) -> None:
         """Set the bytes that wait or run in one queue of the counting pool."""
         self._metrics.counting_queue.of(size).set(queued_bytes)

@@ -34,6 +34,7 @@ def build_counter(
     *,
     cache_bytes: int = 0,
     fastokens: bool = False,
+    on_fast_mismatch: Callable[[str], None] = _log.error,
     block_key: bytes = b"",
     image_tokens: int | None = None,
     now: Callable[[], datetime] = local_time,
@@ -46,6 +47,7 @@ def build_counter(
         cache_bytes: size of the cache of segment counts; 0 for none. It is left out, with a line in the log, for
             tokenizers where splitting is not proved exact.
         fastokens: count with fastokens if it is installed and proves equal; else a line in the log says why not.
+        on_fast_mismatch: is given one sentence, in any thread, when fastokens counts otherwise and is dropped.
         block_key: secret of 16 to 64 bytes that prompt blocks are hashed with; empty to hash none.
         image_tokens: upper bound of the tokens of one image; None to refuse chats with images.
         now: local time for templates that write the date.
@@ -58,7 +60,7 @@ def build_counter(
     described = _described(files, tokenizer)
     texts: TextCounter = ReferenceCounter(tokenizer)
     if fastokens:
-        texts = _with_fastokens(texts, tokenizer, files.name)
+        texts = _with_fastokens(texts, tokenizer, files.name, on_fast_mismatch)
     if cache_bytes > 0:
         texts = _with_cache(texts, tokenizer, described, files.name, cache_bytes)
     return ExactCounter(
@@ -102,11 +104,13 @@ def _renderer(files: TokenizerFiles, engine: EngineName, now: Callable[[], datet
         raise TokenizerError(f"{files.name}: {template.source}: {error}") from None
 
 
-def _with_fastokens(reference: TextCounter, tokenizer: Tokenizer, name: str) -> TextCounter:
+def _with_fastokens(
+    reference: TextCounter, tokenizer: Tokenizer, name: str, on_mismatch: Callable[[str], None]
+) -> TextCounter:
     from llmshed.tokenizing.fast import FastCounter  # noqa: PLC0415 - an optional backend
 
     try:
-        fast = FastCounter(tokenizer.to_str(), reference)
+        fast = FastCounter(tokenizer.to_str(), reference, on_mismatch=on_mismatch)
     except TokenizerError as error:
         _log.warning("%s: %s; counting with the tokenizers library", name, error)
         return reference

@@ -5,7 +5,6 @@ so it is compared on probe texts at start and on every n-th text while it runs, 
 """
 
 import itertools
-import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,8 +13,6 @@ from llmshed.tokenizing.encode import TextCounter
 
 SAMPLE_EVERY = 1000
 """One text in so many is counted by both; at 60 times the speed this costs some 6 per cent."""
-
-_log = logging.getLogger(__name__)
 
 
 class FastCounter:
@@ -27,9 +24,11 @@ class FastCounter:
         reference: TextCounter,
         *,
         sample_every: int = SAMPLE_EVERY,
-        on_mismatch: Callable[[str], None] = _log.error,
+        on_mismatch: Callable[[str], None],
     ) -> None:
-        """Load the tokenizer; `on_mismatch` is given one sentence, without prompt text, at the first difference.
+        """Load the tokenizer.
+
+        `on_mismatch` is given one sentence, without prompt text, at the first difference, in whatever thread counts.
 
         Raises:
             TokenizerError: fastokens is not installed or cannot use this tokenizer.

@@ -251,12 +251,14 @@ def test_the_gateways_own_troubles_are_counted(observer: Observer) -> None:
     observer.loop_lagged(-1e-9)
     observer.upstream_failed("gpu-0", UpstreamErrorKind.IDLE_TIMEOUT)
     observer.count_mismatched("main")
+    observer.fastokens_dropped()
     observer.counting_queue(QueueSize.LARGE, 4096)
     observer.lines_dropped(3)
     seen = page(observer)
     assert seen.value("llmshed_loop_lag_seconds_count") == 2
     assert seen.value("llmshed_upstream_errors_total", replica="gpu-0", kind="idle_timeout") == 1
     assert seen.value("llmshed_count_mismatch_total", pool="main") == 1
+    assert seen.value("llmshed_fastokens_dropped_total") == 1
     assert seen.value("llmshed_counting_queue_bytes", size="large") == 4096
     assert seen.value("llmshed_log_lines_dropped_total") == 3
 

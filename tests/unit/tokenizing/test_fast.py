@@ -86,7 +86,7 @@ def test_a_library_that_fails_is_dropped_and_the_text_is_counted(parts: Any) -> 
 def test_without_the_extra_the_error_tells_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     hide(monkeypatch)
     with pytest.raises(TokenizerError, match=r"pip install 'llmshed\[fast\]'"):
-        FastCounter("{}", Reference())
+        FastCounter("{}", Reference(), on_mismatch=print)
 
 
 def test_a_counter_is_built_without_the_extra_all_the_same(
@@ -101,7 +101,7 @@ def test_a_counter_is_built_without_the_extra_all_the_same(
 def test_the_library_itself_agrees_on_the_embedded_tokenizer() -> None:
     pytest.importorskip("fastokens", reason="the extra `fast` is not installed")
     tokenizer = engine_tokenizer(embedded(), "tgi")
-    counter = FastCounter(tokenizer.to_str(), ReferenceCounter(tokenizer))
+    counter = FastCounter(tokenizer.to_str(), ReferenceCounter(tokenizer), on_mismatch=pytest.fail)
     assert counter.check([*PROBE_TEXTS.values(), "x" * 5000])
     built = build_counter(embedded(), "tgi", fastokens=True)
     assert isinstance(built._texts, FastCounter)

@@ -65,7 +65,9 @@ class Assembly:
         upstream = AiohttpUpstream(config.upstream)
         self._clock = clock
         self._reports = reports
-        self._fleet = Fleet(driver, upstream, clock, reports.observer, counter_loader(hasher.key))
+        self._fleet = Fleet(
+            driver, upstream, clock, reports.observer, counter_loader(hasher.key, reports.observer.fastokens_dropped)
+        )
         self._upstream = upstream
         parts = Parts(
             clock=clock,

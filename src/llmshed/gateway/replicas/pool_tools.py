@@ -77,8 +77,17 @@ class PoolPlan:
         return self.settings.model_dump(exclude={"replicas", "lanes", "aliases"})
 
 
-def counter_loader(block_key: bytes) -> CounterLoader:
-    """Return the loader of the daemon; `block_key` is the secret that prompt blocks are hashed with."""
+def counter_loader(block_key: bytes, on_fast_mismatch: Callable[[], None]) -> CounterLoader:
+    """Return the loader of the daemon.
+
+    Args:
+        block_key: the secret that prompt blocks are hashed with.
+        on_fast_mismatch: is told, in any thread, that fastokens counted otherwise and was dropped.
+    """
+
+    def dropped(sentence: str) -> None:
+        _log.error("fastokens_dropped", extra={"detail": sentence})
+        on_fast_mismatch()
 
     def load(recipe: CounterRecipe) -> PromptCounter:
         if recipe.engine != "tgi":
@@ -91,6 +100,7 @@ def counter_loader(block_key: bytes) -> CounterLoader:
             "tgi",
             cache_bytes=recipe.cache_bytes,
             fastokens=recipe.fastokens,
+            on_fast_mismatch=dropped,
             block_key=block_key,
             image_tokens=recipe.image_tokens,
         )
