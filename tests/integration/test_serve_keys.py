@@ -110,14 +110,17 @@ async def test_a_tenants_quota_is_its_own(two_tenants: str) -> None:
             assert (await gate.ask("GET", "/health")).status == 200
 
 
-async def test_the_admin_listener_asks_for_its_token_on_every_route(tmp_path: Path) -> None:
+async def test_the_admin_listener_asks_for_its_token_on_every_route_but_the_probes(tmp_path: Path) -> None:
     token = digest_file(tmp_path / "token", "operator")
     async with house(f'[server]\nadmin_token_file = "{token}"\n') as gate:
-        for method, path in (*ADMIN_ROUTES, ("GET", "/none")):
+        for path in ("/livez", "/readyz"):
+            assert (await gate.ask("GET", path, admin=True)).status == 200
+        closed = [(method, path) for method, path in ADMIN_ROUTES if path not in {"/livez", "/readyz"}]
+        for method, path in (*closed, ("GET", "/none")):
             for headers in ({}, bearer("wrong"), bearer("acme-key")):
                 got = await gate.ask(method, path, admin=True, headers=headers)
                 assert (got.status, got.reason) == (401, "unauthenticated")
-        assert (await gate.ask("GET", "/livez", admin=True, headers=bearer("operator"))).status == 200
+        assert (await gate.ask("GET", "/admin/state", admin=True, headers=bearer("operator"))).status == 200
         assert (await gate.ask("GET", "/none", admin=True, headers=bearer("operator"))).status == 404
 
 

@@ -5,6 +5,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from llmshed.errors import ConfigError
+from llmshed.gateway.secret_file import read_secret_file
 
 _KEY_BYTES = 32
 
@@ -26,14 +27,11 @@ def read_hasher(path: Path | None) -> Hasher:
     """Key the hashes by a file's bytes, or, without one, by a secret that ends with the process.
 
     Raises:
-        ConfigError: the file cannot be read or is empty.
+        ConfigError: the file cannot be read, is empty, or can be read by others.
     """
     if path is None:
         return Hasher(secrets.token_bytes(_KEY_BYTES))
-    try:
-        key = path.read_bytes().strip()
-    except OSError as error:
-        raise ConfigError((f"log.hash_key_file: {path}: cannot be read: {error.strerror}",)) from None
+    key = read_secret_file(path, "log.hash_key_file").strip()
     if not key:
         raise ConfigError((f"log.hash_key_file: {path}: is empty, so that anybody could compute the hashes",))
     return Hasher(key)

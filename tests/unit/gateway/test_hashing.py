@@ -34,12 +34,21 @@ def test_without_a_file_each_process_has_a_key_of_its_own(tmp_path: Path) -> Non
     assert read_hasher(None).key != read_hasher(None).key
     path = tmp_path / "key"
     path.write_bytes(b"secret\n")
+    path.chmod(0o600)
     assert read_hasher(path).key == Hasher(b"secret").key
 
 
 def test_an_empty_or_missing_key_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").write_bytes(b" \n")
+    (tmp_path / "empty").chmod(0o600)
     with pytest.raises(ConfigError, match=r"log\.hash_key_file: .*is empty"):
         read_hasher(tmp_path / "empty")
     with pytest.raises(ConfigError, match=r"log\.hash_key_file: .*cannot be read: No such file"):
         read_hasher(tmp_path / "absent")
+
+
+def test_a_key_file_that_others_may_read_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "open").write_bytes(b"secret")
+    (tmp_path / "open").chmod(0o644)
+    with pytest.raises(ConfigError, match=r"log\.hash_key_file: .*mode 0644 lets others read the file"):
+        read_hasher(tmp_path / "open")

@@ -5,7 +5,7 @@ from aiohttp import web
 from llmshed.admission.reasons import Reason
 from llmshed.engines.base import BodyError, Dialect
 from llmshed.gateway.admin.handlers import Administration
-from llmshed.gateway.admin.routes import ADMIN_ROUTES, AdminHandler
+from llmshed.gateway.admin.routes import ADMIN_ROUTES, OPEN_PATHS, AdminHandler
 from llmshed.gateway.contract.problem import Problem
 from llmshed.gateway.contract.request_ids import request_id_of
 from llmshed.gateway.door.auth import presented_key
@@ -35,10 +35,10 @@ class AdminDoor:
         return response
 
     def _handler(self, request: web.BaseRequest) -> AdminHandler:
-        if not self._house.gateway.snapshot.admin.allows(presented_key(request.headers)):
+        path = request.rel_url.raw_path
+        if path not in OPEN_PATHS and not self._house.gateway.snapshot.admin.allows(presented_key(request.headers)):
             message = "The admin listener needs its token: send `Authorization: Bearer TOKEN`."
             raise BodyError(Reason.UNAUTHENTICATED, message)
-        path = request.rel_url.raw_path
         method = "GET" if request.method == "HEAD" else request.method
         handler = ADMIN_ROUTES.get((method, path))
         if handler is not None:

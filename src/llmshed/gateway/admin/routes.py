@@ -8,6 +8,9 @@ from llmshed.gateway.admin import handlers
 
 AdminHandler = Callable[[handlers.Administration, web.BaseRequest], Awaitable[web.StreamResponse]]
 
+OPEN_PATHS = frozenset({"/livez", "/readyz"})
+"""Paths that need no token: an orchestrator's probes hold none, and learn no more than alive and ready."""
+
 ADMIN_ROUTES: Mapping[tuple[str, str], AdminHandler] = {
     ("GET", "/metrics"): handlers.metrics,
     ("GET", "/livez"): handlers.livez,

@@ -2,9 +2,7 @@
 
 import hashlib
 import hmac
-import os
 import re
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +12,7 @@ from multidict import CIMultiDictProxy
 from llmshed.admission.settings import ANONYMOUS
 from llmshed.config.settings import Config
 from llmshed.errors import ConfigError
+from llmshed.gateway.secret_file import read_secret_file
 
 _DIGEST_LINE = re.compile(r"sha256:([0-9a-fA-F]{64})")
 _MOST_KEY_CHARACTERS = 4096
@@ -116,16 +115,9 @@ def read_digests(path: Path, setting: str) -> tuple[bytes, ...]:
         ConfigError: names the setting, the file and the line at fault; never a line's text, which may be a bare key.
     """
     try:
-        with path.open(encoding="utf-8") as file:
-            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-            if mode & _forbidden_mode(path):
-                raise ConfigError(
-                    (f"{setting}: {path}: mode {mode:04o} lets others read the file; run `chmod 600 {path}`",)
-                )
-            lines = file.read().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        detail = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise ConfigError((f"{setting}: {path}: cannot be read: {detail}",)) from None
+        lines = read_secret_file(path, setting).decode("utf-8").splitlines()
+    except UnicodeDecodeError:
+        raise ConfigError((f"{setting}: {path}: cannot be read: not UTF-8 text",)) from None
     digests: list[bytes] = []
     for number, line in enumerate(lines, start=1):
         text = line.partition("#")[0].strip()
@@ -140,17 +132,6 @@ def read_digests(path: Path, setting: str) -> tuple[bytes, ...]:
     if not digests:
         raise ConfigError((f"{setting}: {path}: holds no digest line `sha256:HEX` (see `llmshed config key`)",))
     return tuple(digests)
-
-
-def _forbidden_mode(path: Path) -> int:
-    """Return the permission bits that a secret may not have.
-
-    systemd hands over credentials with an access list, which shows as a group-read bit; its directory is private.
-    """
-    directory = os.environ.get("CREDENTIALS_DIRECTORY")
-    if directory and path.resolve().is_relative_to(Path(directory).resolve()):
-        return stat.S_IRWXO
-    return stat.S_IRWXG | stat.S_IRWXO
 
 
 def _digest(key: str) -> bytes:

@@ -27,6 +27,7 @@ def test_sound_files_are_taken(tmp_path: Path, repository: Path) -> None:
     keys.write_text(DIGEST, "utf-8")
     keys.chmod(0o600)
     (tmp_path / "hash").write_bytes(b"secret")
+    (tmp_path / "hash").chmod(0o600)
     (tmp_path / "tok").mkdir()
     (tmp_path / "tok" / "tokenizer.json").write_text("{}", "utf-8")
     profile = repository / "profiles/examples/worked-example.toml"
@@ -49,6 +50,7 @@ def test_sound_files_are_taken(tmp_path: Path, repository: Path) -> None:
         ('tokenizer = "./tok"', "pools[0].tokenizer", "tokenizer.json"),
         ('[log]\nhash_key_file = "h"', "log.hash_key_file", "cannot be read"),
         ('[log]\nhash_key_file = "empty"', "log.hash_key_file", "is empty"),
+        ('[log]\nhash_key_file = "open"', "log.hash_key_file", "0644"),
         ('[log]\ndecisions = "no/d.jsonl"', "log.decisions", "there is no directory"),
         ('[server]\nadmin_token_file = "t"', "server.admin_token_file", "cannot be read"),
         ('[[tenants]]\nname = "t"\nkeys_file = "k"', "tenants[0].keys_file", "cannot be read"),
@@ -56,7 +58,7 @@ def test_sound_files_are_taken(tmp_path: Path, repository: Path) -> None:
     ],
 )
 def test_each_unusable_file_is_told_with_its_setting(tmp_path: Path, settings: str, setting: str, said: str) -> None:
-    (tmp_path / "empty").touch()
+    (tmp_path / "empty").touch(mode=0o600)
     (tmp_path / "open").write_text(DIGEST, "utf-8")
     (tmp_path / "open").chmod(0o644)
 
