@@ -32,7 +32,8 @@ def problem_of(error: Exception) -> Problem:
         case BacklogError():
             return Problem(Reason.COUNTING_BACKLOG, str(error), retry_after_seconds=error.retry_after_seconds)
         case TokenizerError():
-            return Problem(Reason.TOKENIZER_UNAVAILABLE, str(error))
+            # The log says why; its text names files, which are nothing to a client.
+            return Problem(Reason.TOKENIZER_UNAVAILABLE, Reason.TOKENIZER_UNAVAILABLE.row.meaning)
         case _:
             _log.error("request_crashed", exc_info=error)
             return Problem(Reason.INTERNAL_ERROR, Reason.INTERNAL_ERROR.row.meaning)

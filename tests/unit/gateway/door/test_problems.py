@@ -16,7 +16,11 @@ from llmshed.gateway.door.problems import RefusedError, problem_of
     [
         (BodyError(Reason.DUPLICATE_KEY, "`n` twice", "n"), Reason.DUPLICATE_KEY, "`n` twice"),
         (PromptError("no template"), Reason.MALFORMED, "no template"),
-        (TokenizerError("not loaded yet"), Reason.TOKENIZER_UNAVAILABLE, "not loaded yet"),
+        (
+            TokenizerError("/etc/tokenizer: no such file"),
+            Reason.TOKENIZER_UNAVAILABLE,
+            "the pool's tokenizer is missing",
+        ),
         (RefusedError(Problem(Reason.DRAINING, "bye")), Reason.DRAINING, "bye"),
     ],
 )
