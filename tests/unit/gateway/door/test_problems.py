@@ -10,6 +10,8 @@ from llmshed.gateway.contract.refusals import ContractWriter
 from llmshed.gateway.counting.pool import BacklogError
 from llmshed.gateway.door.problems import RefusedError, problem_of
 
+TOKENIZER_MEANING = "the pool's tokenizer is missing or disagrees with the engine"
+
 
 @pytest.mark.parametrize(
     ("error", "reason", "told"),
