@@ -18,11 +18,7 @@ TOKENIZER_MEANING = "the pool's tokenizer is missing or disagrees with the engin
     [
         (BodyError(Reason.DUPLICATE_KEY, "`n` twice", "n"), Reason.DUPLICATE_KEY, "`n` twice"),
         (PromptError("no template"), Reason.MALFORMED, "no template"),
-        (
-            TokenizerError("/etc/tok: no such file"),
-            Reason.TOKENIZER_UNAVAILABLE,
-            "the pool's tokenizer is missing",
-        ),
+        (TokenizerError("/etc/tok: no such file"), Reason.TOKENIZER_UNAVAILABLE, TOKENIZER_MEANING),
         (RefusedError(Problem(Reason.DRAINING, "bye")), Reason.DRAINING, "bye"),
     ],
 )
