@@ -20,7 +20,7 @@ from llmshed.errors import ExitCode
 from llmshed.gateway.contract.answer_headers import Timings, answer_headers
 from llmshed.gateway.contract.problem import Problem
 from llmshed.gateway.contract.refusals import ContractWriter
-from llmshed.observability.decisions import Decision as DecisionLine
+from llmshed.observability.decisions import DecisionLine
 from llmshed.observability.endings import Ending, Phase
 from llmshed.observability.metrics import Metrics, QueueSize, UpstreamErrorKind
 

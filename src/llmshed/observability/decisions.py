@@ -13,8 +13,7 @@ from llmshed.admission.budget import Equation, Reservation
 from llmshed.admission.reasons import Reason
 from llmshed.admission.report import equation_report, reservation_report
 from llmshed.admission.request import Intent, Lane, PriorityClass
-from llmshed.admission.verdict import Decision as Outcome
-from llmshed.admission.verdict import Verdict
+from llmshed.admission.verdict import Decision, Verdict
 from llmshed.observability.endings import Ending
 from llmshed.observability.routes import route_label
 from llmshed.observability.text import one_line
@@ -47,7 +46,7 @@ class Waits:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class DecisionLine:
     """One request from arrival to ending, with every number that its decision rests on.
 
     Args:
@@ -111,7 +110,7 @@ class Decision:
     output_tokens: int | None = None
     reservation: Reservation | None = None
     equation: Equation | None = None
-    decision: Outcome | None = None
+    decision: Decision | None = None
     reason: Reason | None = None
     retry_after_seconds: float | None = None
     session: str | None = None
@@ -218,9 +217,9 @@ class DecisionLog:
 
     def __init__(self, sink: Callable[[bytes], None], history: int) -> None:
         self._sink = sink
-        self._recent: deque[Decision] = deque(maxlen=history)
+        self._recent: deque[DecisionLine] = deque(maxlen=history)
 
-    def write(self, decision: Decision) -> None:
+    def write(self, decision: DecisionLine) -> None:
         """Remember the decision and write its line."""
         self._recent.append(decision)
         self._sink(orjson.dumps(decision.record(), option=orjson.OPT_APPEND_NEWLINE))

@@ -7,7 +7,7 @@ from typing import assert_never
 from llmshed.admission.reasons import Reason
 from llmshed.admission.request import Intent, Lane
 from llmshed.config.lanes import LaneSettings
-from llmshed.observability.decisions import Decision
+from llmshed.observability.decisions import DecisionLine
 from llmshed.observability.endings import Ending
 
 
@@ -27,7 +27,7 @@ def objectives_of(lanes: LaneSettings) -> dict[Lane, Objective]:
     }
 
 
-def counted_lane(decision: Decision) -> Lane:
+def counted_lane(decision: DecisionLine) -> Lane:
     """Return the lane that a request counts in.
 
     One that was refused before it was classified counts by its intent, and as interactive where even that is unknown:
@@ -38,7 +38,7 @@ def counted_lane(decision: Decision) -> Lane:
     return Lane.BULK if decision.intent is Intent.BULK else Lane.INTERACTIVE
 
 
-def met_objectives(decision: Decision, objectives: Mapping[Lane, Objective]) -> bool | None:
+def met_objectives(decision: DecisionLine, objectives: Mapping[Lane, Objective]) -> bool | None:
     """Say whether the request met its lane's objectives; None when it does not count.
 
     What was served counts, and what failed or was refused for want of capacity counts as not met. A client's own
@@ -99,7 +99,7 @@ def is_ours(reason: Reason) -> bool:
             assert_never(unreachable)
 
 
-def _in_time(decision: Decision, objective: Objective) -> bool:
+def _in_time(decision: DecisionLine, objective: Objective) -> bool:
     """Compare times; a whole answer has the time in which a stream that met both objectives would have ended."""
     waits = decision.waits
     if waits.ttft_seconds is not None:

@@ -15,7 +15,7 @@ from llmshed import __version__
 from llmshed.admission.reasons import Reason
 from llmshed.admission.request import Lane, PriorityClass
 from llmshed.admission.state import ReplicaState
-from llmshed.admission.verdict import Decision as Outcome
+from llmshed.admission.verdict import Decision
 from llmshed.observability.endings import Ending
 from llmshed.observability.family import Family, Instrument
 from llmshed.observability.routes import KNOWN_ROUTES, OTHER_ROUTE
@@ -183,9 +183,9 @@ class Metrics:
         self._gauge("llmshed_build_info", "Version of the gateway.", ("version",)).of(__version__).set(1)
 
     def _start_at_zero(self) -> None:
-        _touch(self.requests, ALL_LANES, (Outcome.REFUSE,), Reason)
-        _touch(self.requests, SERVED_LANES, (Outcome.ADMIT,), (NONE, *FAILED_AFTER_ADMISSION))
-        _touch(self.requests, (NONE,), (Outcome.ADMIT, NONE), (NONE,))
+        _touch(self.requests, ALL_LANES, (Decision.REFUSE,), Reason)
+        _touch(self.requests, SERVED_LANES, (Decision.ADMIT,), (NONE, *FAILED_AFTER_ADMISSION))
+        _touch(self.requests, (NONE,), (Decision.ADMIT, NONE), (NONE,))
         _touch(self.endings, ALL_LANES, Ending)
         for histogram in (self.ttft, self.tpot, self.duration, self.output_tokens):
             _touch(histogram, SERVED_LANES)

@@ -8,7 +8,7 @@ from prometheus_client import Metric, generate_latest
 
 from llmshed.admission.request import Lane, PriorityClass
 from llmshed.admission.state import ControllerState
-from llmshed.observability.decisions import Decision, DecisionLog
+from llmshed.observability.decisions import DecisionLine, DecisionLog
 from llmshed.observability.endings import Ending
 from llmshed.observability.goodput import Objective, counted_lane, met_objectives
 from llmshed.observability.metrics import NONE, Metrics, QueueSize, UpstreamErrorKind
@@ -34,7 +34,7 @@ class Observer:
         """Count a request in; `request_ended` is owed for it."""
         self._metrics.in_progress.of().inc()
 
-    def request_ended(self, decision: Decision) -> None:
+    def request_ended(self, decision: DecisionLine) -> None:
         """Count a request out and write its decision line."""
         metrics = self._metrics
         lane = decision.lane or NONE
@@ -110,7 +110,7 @@ class Observer:
         for metric in self._metrics.registry.collect():
             yield generate_latest(_Single(metric))
 
-    def _observe_counts(self, decision: Decision) -> None:
+    def _observe_counts(self, decision: DecisionLine) -> None:
         metrics = self._metrics
         lane = decision.lane
         if lane is None:
@@ -125,7 +125,7 @@ class Observer:
         if decision.output_tokens is not None:
             metrics.output_tokens.of(lane).observe(decision.output_tokens)
 
-    def _observe_times(self, decision: Decision) -> None:
+    def _observe_times(self, decision: DecisionLine) -> None:
         metrics, waits = self._metrics, decision.waits
         if waits.counting_seconds is not None:
             metrics.counting.of().observe(waits.counting_seconds)
@@ -140,7 +140,7 @@ class Observer:
         if waits.total_seconds is not None and decision.ending is Ending.FINISHED:
             metrics.duration.of(decision.lane).observe(waits.total_seconds)
 
-    def _judge(self, decision: Decision) -> None:
+    def _judge(self, decision: DecisionLine) -> None:
         good = met_objectives(decision, self._objectives)
         if good is None:
             return

@@ -8,9 +8,8 @@ import pytest
 from llmshed.admission.budget import Equation, Reservation
 from llmshed.admission.reasons import Reason
 from llmshed.admission.request import Intent, Lane, PriorityClass
-from llmshed.admission.verdict import Decision as Outcome
-from llmshed.admission.verdict import Verdict
-from llmshed.observability.decisions import MAX_LISTED, Decision, DecisionLog, Waits
+from llmshed.admission.verdict import Decision, Verdict
+from llmshed.observability.decisions import MAX_LISTED, DecisionLine, DecisionLog, Waits
 from llmshed.observability.endings import EndedBy, Ending, Phase, termination
 
 EQUATION = Equation(
@@ -22,7 +21,7 @@ EQUATION = Equation(
     hard_cap_sequences=64,
 )
 VERDICT = Verdict(
-    Outcome.REFUSE,
+    Decision.REFUSE,
     Reason.TOKEN_BUDGET_EXHAUSTED,
     lane=Lane.BULK,
     intent=Intent.BULK,
@@ -37,7 +36,7 @@ VERDICT = Verdict(
 )
 
 
-def decision(request_id: str = "req_1", **fields: Any) -> Decision:
+def decision(request_id: str = "req_1", **fields: Any) -> DecisionLine:
     usual: dict[str, Any] = {
         "time_seconds": 1_767_225_600.25,
         "request_id": request_id,
@@ -46,7 +45,7 @@ def decision(request_id: str = "req_1", **fields: Any) -> Decision:
         "ending": Ending.REFUSED,
         "termination": termination(EndedBy.GATEWAY, Phase.QUEUE),
     }
-    return Decision(**usual | fields)
+    return DecisionLine(**usual | fields)
 
 
 def test_the_line_of_the_worked_example_holds_every_term_of_its_equation() -> None:

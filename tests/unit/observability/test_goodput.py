@@ -4,9 +4,9 @@ import pytest
 
 from llmshed.admission.reasons import Reason
 from llmshed.admission.request import Intent, Lane
-from llmshed.admission.verdict import Decision as Outcome
+from llmshed.admission.verdict import Decision
 from llmshed.config.lanes import LaneSettings
-from llmshed.observability.decisions import Decision, Waits
+from llmshed.observability.decisions import DecisionLine, Waits
 from llmshed.observability.endings import Ending
 from llmshed.observability.goodput import counted_lane, met_objectives, objectives_of
 
@@ -23,8 +23,8 @@ def ended(
     waits: Waits | None = None,
     output_tokens: int | None = 11,
     copies: int = 1,
-) -> Decision:
-    return Decision(
+) -> DecisionLine:
+    return DecisionLine(
         time_seconds=0.0,
         request_id="r",
         route="/generate",
@@ -33,7 +33,7 @@ def ended(
         termination="--",
         lane=lane,
         intent=intent,
-        decision=Outcome.ADMIT,
+        decision=Decision.ADMIT,
         reason=reason,
         prompt_tokens=(5,),
         copies=copies,

@@ -13,9 +13,9 @@ from llmshed.admission.budget import Equation
 from llmshed.admission.reasons import Reason
 from llmshed.admission.request import Intent, Lane, PriorityClass
 from llmshed.admission.state import ControllerState, LaneUse, ReplicaState
-from llmshed.admission.verdict import Decision as Outcome
+from llmshed.admission.verdict import Decision
 from llmshed.config.lanes import InteractiveLane, LaneSettings
-from llmshed.observability.decisions import Decision, DecisionLog, Waits
+from llmshed.observability.decisions import DecisionLine, DecisionLog, Waits
 from llmshed.observability.endings import Ending
 from llmshed.observability.goodput import objectives_of
 from llmshed.observability.metrics import FAILED_AFTER_ADMISSION, Metrics, QueueSize, UpstreamErrorKind
@@ -39,7 +39,7 @@ def state(*replicas: ReplicaState, draining: bool = False) -> ControllerState:
     return ControllerState(replicas, draining, live_requests=4)
 
 
-def served(**fields: Any) -> Decision:
+def served(**fields: Any) -> DecisionLine:
     usual: dict[str, Any] = {
         "time_seconds": 0.0,
         "request_id": "r",
@@ -49,13 +49,13 @@ def served(**fields: Any) -> Decision:
         "termination": "--",
         "lane": Lane.INTERACTIVE,
         "priority_class": PriorityClass.NORMAL,
-        "decision": Outcome.ADMIT,
+        "decision": Decision.ADMIT,
         "prompt_tokens": (300,),
         "output_ceiling_tokens": 512,
         "output_tokens": 20,
         "waits": Waits(0.003, 0.0, 0.001, 0.4, 0.02, 0.8),
     }
-    return Decision(**usual | fields)
+    return DecisionLine(**usual | fields)
 
 
 class Page:
@@ -190,7 +190,7 @@ def test_a_served_request_is_counted_once_in_each_metric(observer: Observer) -> 
 def test_refused_interactive_work_is_in_the_denominator_and_its_wait_in_a_histogram(observer: Observer) -> None:
     refused = served(
         ending=Ending.REFUSED,
-        decision=Outcome.REFUSE,
+        decision=Decision.REFUSE,
         reason=Reason.COUNTING_BACKLOG,
         lane=None,
         intent=Intent.INTERACTIVE,

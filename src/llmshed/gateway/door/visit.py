@@ -8,15 +8,14 @@ from aiohttp import web
 
 from llmshed.admission.reasons import Reason
 from llmshed.admission.request import Request
-from llmshed.admission.verdict import Decision as Outcome
-from llmshed.admission.verdict import Verdict
+from llmshed.admission.verdict import Decision, Verdict
 from llmshed.engines.base import Call, Dialect
 from llmshed.gateway.contract.answer_headers import Timings
 from llmshed.gateway.contract.problem import Problem
 from llmshed.gateway.contract.request_ids import client_request_id_of, request_id_of
 from llmshed.gateway.daemon.snapshot import Snapshot
 from llmshed.gateway.relay.outcome import RelayOutcome
-from llmshed.observability.decisions import Decision, Waits
+from llmshed.observability.decisions import DecisionLine, Waits
 from llmshed.observability.endings import EndedBy, Ending, Phase, termination
 
 _MOST_RETRIES = 1000
@@ -107,12 +106,12 @@ class Visit:
         total = None if now is None else now - self.arrived_at
         return Timings(self.counted_seconds or 0.0, self.queued_seconds or 0.0, total)
 
-    def decision(self, now: float) -> Decision:
+    def decision(self, now: float) -> DecisionLine:
         """Return the decision line of the request, which has ended."""
         relayed, call, asked = self.relayed, self.call, self.asked
         ending, ended_by, phase = self._ending()
         verdict = relayed.verdict or self.verdict
-        line = Decision(
+        line = DecisionLine(
             time_seconds=self.arrived_wall,
             request_id=self.request_id,
             route=self.path,
@@ -146,7 +145,7 @@ class Visit:
         if self.problem is not None and self.relaying:  # the relay itself broke
             return Ending.FAILED, EndedBy.GATEWAY, relayed.phase
         if self.problem is not None:
-            queued = self.verdict is not None and self.verdict.decision is Outcome.QUEUE
+            queued = self.verdict is not None and self.verdict.decision is Decision.QUEUE
             return Ending.EVICTED if queued else Ending.REFUSED, EndedBy.GATEWAY, self.phase
         if self.status:
             return Ending.FINISHED, EndedBy.NOBODY, Phase.COMPLETE
@@ -174,13 +173,13 @@ class Visit:
         )
 
 
-def _unjudged(ending: Ending) -> Outcome | None:
+def _unjudged(ending: Ending) -> Decision | None:
     """Return the decision on a request that never came before the core: what was served was let in."""
     match ending:
         case Ending.FINISHED:
-            return Outcome.ADMIT
+            return Decision.ADMIT
         case Ending.REFUSED | Ending.EVICTED | Ending.FAILED:
-            return Outcome.REFUSE
+            return Decision.REFUSE
         case Ending.CANCELLED:
             return None
         case _:
