@@ -38,9 +38,20 @@ class ProvedTooLargeError(Exception):
 
 
 async def count_call(
-    gateway: Gateway, pool: PoolPolicy, call: Call, max_useful_tokens: int | None = None
+    gateway: Gateway,
+    pool: PoolPolicy,
+    call: Call,
+    max_useful_tokens: int | None = None,
+    sizes: tuple[int, ...] | None = None,
 ) -> CountedCall:
-    """Count a call exactly; `max_useful_tokens` is the longest prompt whose count could matter, None for any.
+    """Count a call exactly.
+
+    Args:
+        gateway: whose pools, replicas and threads count it.
+        pool: the pool whose engine and tokenizer read it.
+        call: what is counted.
+        max_useful_tokens: the longest prompt whose count could matter; None for any.
+        sizes: bytes of each of its prompts, where they are known.
 
     Raises:
         ProvedTooLargeError: a prompt is longer than that, which its bytes prove; nothing was counted.
@@ -51,7 +62,7 @@ async def count_call(
     if call.images and _image_tokens(gateway, pool) is None:
         return CountedCall(tuple([await _asked(gateway, pool, call, prompt) for prompt in call.prompts]))
     useful = None if call.truncate_tokens is not None else max_useful_tokens
-    counted = await gateway.counting.count(gateway.fleet.counter(pool.name), call.prompts, useful)
+    counted = await gateway.counting.count(gateway.fleet.counter(pool.name), call.prompts, useful, sizes)
     if isinstance(counted, TooLarge):
         proved = [0] * len(call.prompts)
         proved[counted.index] = counted.at_least_tokens

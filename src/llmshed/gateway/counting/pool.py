@@ -97,7 +97,11 @@ class CountingPool:
         return self._large.held_bytes
 
     async def count(
-        self, counter: PromptCounter, prompts: tuple[Prompt, ...], max_useful_tokens: int | None = None
+        self,
+        counter: PromptCounter,
+        prompts: tuple[Prompt, ...],
+        max_useful_tokens: int | None = None,
+        sizes: tuple[int, ...] | None = None,
     ) -> tuple[PromptCount, ...] | TooLarge:
         """Count the prompts of one request, all or none, and return one count a prompt in the order given.
 
@@ -105,6 +109,7 @@ class CountingPool:
             counter: the counter of the pool's tokenizer.
             prompts: what is to be counted.
             max_useful_tokens: tokens of one prompt beyond which the exact count changes nothing; None for no bound.
+            sizes: bytes of each prompt, where they are known; None measures them here.
 
         Raises:
             BacklogError: too many bytes wait already; nothing was queued.
@@ -115,7 +120,8 @@ class CountingPool:
                 low = counter.bounds(prompt).low
                 if low > max_useful_tokens:
                     return TooLarge(index, low)
-        sizes = [prompt_bytes(prompt) for prompt in prompts]
+        if sizes is None:
+            sizes = tuple(map(prompt_bytes, prompts))
         if sum(sizes) <= self._inline_bytes:
             return tuple(counter.count(prompt) for prompt in prompts)
         return await self._off_loop(

@@ -12,6 +12,7 @@ from llmshed.clock import Clock
 from llmshed.gateway.counting.pool import CountingPool
 from llmshed.gateway.daemon.snapshot import Snapshot
 from llmshed.gateway.door.listener import Listener
+from llmshed.gateway.door.parsing import BodyThread
 from llmshed.gateway.door.visit import Visit
 from llmshed.gateway.driver import Driver
 from llmshed.gateway.hashing import Hasher
@@ -29,6 +30,7 @@ class Parts:
         clock: the only clock.
         driver: the only caller of the core.
         fleet: the replicas, with their engines, tokenizers and health.
+        parsing: the thread that reads large bodies.
         counting: the pool that counts prompts.
         observer: the only way into metrics and decision log.
         decision_log: the decisions that are remembered.
@@ -39,6 +41,7 @@ class Parts:
     clock: Clock
     driver: Driver
     fleet: Fleet
+    parsing: BodyThread
     counting: CountingPool
     observer: Observer
     decision_log: DecisionLog
@@ -54,6 +57,7 @@ class Gateway:
         self.clock = parts.clock
         self.driver = parts.driver
         self.fleet = parts.fleet
+        self.parsing = parts.parsing
         self.counting = parts.counting
         self.observer = parts.observer
         self.decision_log = parts.decision_log

@@ -15,6 +15,7 @@ from llmshed.gateway.daemon.app import Gateway, Parts
 from llmshed.gateway.daemon.reload import Inputs
 from llmshed.gateway.daemon.snapshot import Snapshot, config_version, lane_timeouts
 from llmshed.gateway.door.auth import read_admin_access, read_key_ring
+from llmshed.gateway.door.parsing import BodyThread
 from llmshed.gateway.driver import Driver
 from llmshed.gateway.hashing import read_hasher
 from llmshed.gateway.relay.aiohttp_upstream import AiohttpUpstream
@@ -73,6 +74,7 @@ class Assembly:
             clock=clock,
             driver=driver,
             fleet=self._fleet,
+            parsing=BodyThread(),
             counting=CountingPool(config.counting, clock),
             observer=reports.observer,
             decision_log=reports.decision_log,
@@ -97,9 +99,10 @@ class Assembly:
         return snapshot.version
 
     async def close(self) -> None:
-        """End the replicas' lives, the connections to them and the counting threads."""
+        """End the replicas' lives, the connections to them and the threads that read and count."""
         await self._fleet.close()
         await self._upstream.close()
+        self.gateway.parsing.close()
         self.gateway.counting.close()
         self.gateway.driver.close()
 

@@ -6,7 +6,7 @@ keys are compared by counting, since no parser that is fast enough tells of them
 """
 
 import json
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import orjson
 
@@ -16,6 +16,8 @@ from llmshed.engines.fields import shown
 
 MAX_DEPTH: Final = 64
 MAX_NODES: Final = 100_000
+_MOST_NAMED_STRINGS: Final = 10_000
+"""Texts of more strings are refused for a duplicate key without its name, which takes the slow parser too long."""
 _BOM: Final = b"\xef\xbb\xbf"
 
 
@@ -44,8 +46,9 @@ def parse_body(raw: bytes, max_depth: int = MAX_DEPTH, max_nodes: int = MAX_NODE
         raise BodyError(Reason.MALFORMED, f"the body is not JSON: {error}") from error
     if not isinstance(body, dict):
         raise BodyError(Reason.MALFORMED, f"the body is {_kind(body)}; send one JSON object")
-    if _strings_held(body, max_depth) != _strings_written(raw):
-        _refuse_duplicate(raw)
+    written = _strings_written(raw)
+    if _strings_held(body, max_depth) != written:
+        raise _duplicate(_doubled_key(raw) if written <= _MOST_NAMED_STRINGS else None)
     return body
 
 
@@ -110,8 +113,8 @@ class _DuplicateKeyError(Exception):
     """Carries the key out of the second parse."""
 
 
-def _refuse_duplicate(raw: bytes) -> NoReturn:
-    """Name the key that is there twice.
+def _doubled_key(raw: bytes) -> str | None:
+    """Return the key that is there twice; None where it cannot be found.
 
     Parsing drops the first of two equal keys and what it held, and nothing else; so a text that wrote more strings than
     its value holds has such a key. Only then is the slower parser asked which.
@@ -119,12 +122,17 @@ def _refuse_duplicate(raw: bytes) -> NoReturn:
     try:
         json.loads(raw, object_pairs_hook=_distinct, parse_int=len, parse_float=len)
     except _DuplicateKeyError as error:
-        key = str(error)
-        message = f"an object names the key {shown(key)} twice; send it once"
-        raise BodyError(Reason.DUPLICATE_KEY, message, key if len(key) <= 64 else None) from None
+        return str(error)
     except RecursionError:  # a dropped value may be deeper than the bound that was checked
         pass
-    raise BodyError(Reason.DUPLICATE_KEY, "an object names a key twice; send each key once")
+    return None
+
+
+def _duplicate(key: str | None) -> BodyError:
+    if key is None:
+        return BodyError(Reason.DUPLICATE_KEY, "an object names a key twice; send each key once")
+    message = f"an object names the key {shown(key)} twice; send it once"
+    return BodyError(Reason.DUPLICATE_KEY, message, key if len(key) <= 64 else None)
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> None:

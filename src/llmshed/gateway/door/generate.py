@@ -47,11 +47,12 @@ async def _counted(gateway: Gateway, visit: Visit, pool: PoolPolicy, call: Call,
     began = gateway.clock.now()
     try:
         try:
-            counted = await count_call(gateway, pool, call, most_useful_tokens(gateway, pool.model))
+            useful = most_useful_tokens(gateway, pool.model)
+            counted = await count_call(gateway, pool, call, useful, visit.prompt_sizes)
         except ProvedTooLargeError as error:
             _refuse_unless_possible(gateway, visit, _request(gateway, visit, pool, call, wishes, error.proved))
             # Refused by no limit after all, since a replica with more room came up meanwhile.
-            counted = await count_call(gateway, pool, call)
+            counted = await count_call(gateway, pool, call, sizes=visit.prompt_sizes)
     finally:
         visit.counted_seconds = gateway.clock.now() - began
     visit.asked = _request(gateway, visit, pool, call, wishes, counted)

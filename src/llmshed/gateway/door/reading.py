@@ -1,12 +1,14 @@
 """From the bytes of a body to a counted request: the steps that generating and counting routes share."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from llmshed.admission.policy import PoolPolicy
 from llmshed.admission.reasons import Reason
-from llmshed.engines.base import BodyError, Call, Route
+from llmshed.engines.base import BodyError, Call, Engine, Route
 from llmshed.gateway.contract.problem import Problem
+from llmshed.gateway.counting.prompt_bytes import prompt_bytes
 from llmshed.gateway.daemon.app import Gateway
 from llmshed.gateway.door.body import parse_body
 from llmshed.gateway.door.gates import check_body_headers
@@ -38,11 +40,19 @@ async def read_call(gateway: Gateway, visit: Visit) -> tuple[PoolPolicy, Call]:
     """
     visit.phase = Phase.BODY
     raw = await read_body(visit.request, visit.snapshot.config.server, gateway.clock.now)
-    body = parse_body(raw)
+    body = await gateway.parsing.run(partial(parse_body, raw), len(raw))
     pool = pool_of(gateway.policy.pools, body, gateway.fleet.is_met)
     visit.model = pool.model
-    visit.call = gateway.fleet.engine(pool.name).read_call(Route(visit.path), body)
-    return pool, visit.call
+    work = partial(_understand, gateway.fleet.engine(pool.name), Route(visit.path), body)
+    call, visit.prompt_sizes = await gateway.parsing.run(work, len(raw))
+    visit.call = call
+    return pool, call
+
+
+def _understand(engine: Engine, route: Route, body: dict[str, Any]) -> tuple[Call, tuple[int, ...]]:
+    """Return the call that an engine makes of a body, and the bytes of its prompts."""
+    call = engine.read_call(route, body)
+    return call, tuple(map(prompt_bytes, call.prompts))
 
 
 def pool_of(pools: tuple[PoolPolicy, ...], body: Mapping[str, Any], is_met: Callable[[str], bool]) -> PoolPolicy:

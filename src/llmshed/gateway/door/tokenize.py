@@ -12,7 +12,6 @@ from aiohttp import web
 from llmshed.engines.base import Call, Route
 from llmshed.errors import PromptError, TokenizerError
 from llmshed.gateway.contract.answer_headers import common_headers
-from llmshed.gateway.counting.prompt_bytes import prompt_bytes
 from llmshed.gateway.daemon.app import Gateway
 from llmshed.gateway.door.reading import check_open, read_call
 from llmshed.gateway.door.visit import Visit
@@ -35,7 +34,7 @@ async def serve(gateway: Gateway, visit: Visit) -> web.Response:
         raise TokenizerError(f"the tokenizer of pool {pool.name} cannot list its tokens")
     began = gateway.clock.now()
     try:
-        body = await gateway.counting.run(partial(_listed, counter, call), prompt_bytes(call.prompts[0]))
+        body = await gateway.counting.run(partial(_listed, counter, call), visit.prompt_sizes[0])
     finally:
         visit.counted_seconds = gateway.clock.now() - began
     headers = common_headers(visit.request_id, model=pool.model, timings=visit.timings(gateway.clock.now()))

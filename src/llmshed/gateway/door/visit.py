@@ -36,6 +36,7 @@ class Visit:
         snapshot: the settings that it came under, kept to its end whatever is reloaded meanwhile.
         model: model that it was matched to; None before.
         call: its body, read; None before.
+        prompt_sizes: bytes of each of its prompts, in order.
         asked: the request as the core sees it, counted; None before, and when its bytes alone refused it.
         verdict: what admission decided; None before.
         problem: what it was refused with; None while it is not.
@@ -61,6 +62,7 @@ class Visit:
     tenant: str | None = None
     model: str | None = None
     call: Call | None = None
+    prompt_sizes: tuple[int, ...] = ()
     asked: Request | None = None
     verdict: Verdict | None = None
     problem: Problem | None = None

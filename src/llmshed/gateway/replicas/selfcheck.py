@@ -69,14 +69,15 @@ async def count_by_engine(
 ) -> int | None:
     """Ask an engine for the input tokens of a call to one of its counting routes.
 
-    Returns None when the engine refuses the request as the client's own fault.
+    Its answer, which may list a million tokens, is read in a thread. Returns None when the engine refuses the request
+    as the client's own fault.
 
     Raises:
         EngineError: the route does not exist there, or the engine does not answer usefully.
     """
     status, body = await ask(client, url + call.route.value, engine.write_body(call, 0), timeout_seconds)
     if status == 200:
-        return engine.read_token_count(call.route, body)
+        return await asyncio.to_thread(engine.read_token_count, call.route, body)
     failure = engine.read_failure(status, body)
     if failure.fault is UpstreamFault.CLIENT:
         return None
