@@ -1,5 +1,6 @@
 """The daemon: opens the listeners of a gateway, serves until it is told to stop, and drains."""
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -149,8 +150,7 @@ async def listening(inputs: Inputs, surroundings: Surroundings) -> AsyncIterator
         gateway.listen(data, admin.url)
         yield daemon
     finally:
-        for listener in opened:
-            await listener.close(LAST_SECONDS)
+        await asyncio.gather(*(listener.close(LAST_SECONDS) for listener in opened))
         await daemon.close()
         await assembly.close()
 

@@ -14,7 +14,7 @@ from typing import Protocol
 from llmshed.gateway.daemon.notify import Notifier
 from llmshed.gateway.tasks import Tasks
 
-LAST_SECONDS = 1.0
+LAST_SECONDS = 0.75
 """What connections get to close after an error event, at the drain's end and after a second signal."""
 EXTENSION_SECONDS = 20.0
 """How much stop time is asked of systemd at a time while requests still run."""

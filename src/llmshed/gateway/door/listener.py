@@ -39,8 +39,8 @@ class Listener:
         self.server.close_idle()
 
     async def close(self, grace_seconds: float) -> None:
-        """End every connection: those with a request get the grace to finish, then are cancelled."""
-        self.sockets.close()
+        """End every connection: idle ones at once, those with a request after the grace to finish it."""
+        self.stop_listening()
         await self.server.shutdown(grace_seconds)
         if self.unix_path is not None:
             _unlink(self.unix_path)
