@@ -45,7 +45,7 @@ test: debian-tools $(VENV)/.installed-dev ## everything that must hold for a cha
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(PYTEST) -m "not slow and not soak"
-	$(PYTEST) -m "slow and not soak"
+	$(PYTEST) -m "slow and not soak" --timeout 300
 
 lint: $(VENV)/.installed-dev ## ruff and mypy, nothing else
 	$(BIN)/ruff check .
