@@ -88,12 +88,24 @@ async def _serve(
             if as_json:
                 urls = {"url": daemon.gateway.data_url, "admin_url": daemon.gateway.admin_url}
                 print_json(SCHEMA, {**urls, "version": __version__})
+            _settle_memory()
             daemon.begin(inputs)
             await daemon.run()
     finally:
         for writer in (decisions, log):
             if writer is not None:
                 writer.close()
+
+
+def _settle_memory() -> None:
+    """Leave out of all later garbage collections what lives as long as the process.
+
+    There are some 80,000 such objects by now; looking through them would stop the event loop for 40 ms each time.
+    """
+    import gc
+
+    gc.collect()
+    gc.freeze()
 
 
 def _loop_factory(config: "Config") -> "Callable[[], AbstractEventLoop] | None":
