@@ -140,7 +140,7 @@ async def test_bodies_that_are_slow_to_read_hold_nobody_up(tmp_path: Path) -> No
     async with streaming(tmp_path, "embedded", 131_072) as (served, session, pauses):
         for name, body in bodies.items():
             before = len(pauses.stream), len(pauses.livez)
-            for path in ("/generate", "/v1/completions", "/v1/chat/completions"):
+            for path in ("/generate", "/tokenize", "/v1/completions", "/v1/chat/completions", "/chat_tokenize"):
                 async with session.post(served.data + path, data=io.BytesIO(body), headers=JSON) as answer:
                     assert answer.status < 500, (name, path, await answer.text())
             await asyncio.sleep(0.05)
