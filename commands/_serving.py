@@ -138,13 +138,19 @@ def _introduction(loaded: "LoadedConfig") -> Iterator[str]:
         if profile is None:
             yield f"pool {pool.name}: {engines}; UNCALIBRATED: its budget is assumed, not measured"
         else:
-            yield f"pool {pool.name}: {engines}; calibrated by profile {profile.label}"
+            yield f"pool {pool.name}: {engines}; numbers of profile {profile.label}"
     for warning in loaded.warnings:
         yield f"warning: {warning}"
 
 
 def _addresses(gateway: "Gateway") -> Iterator[str]:
+    from llmshed.config.addresses import Address
+
     yield f"llmshed {__version__} listens on {gateway.data_url}, for operators on {gateway.admin_url}"
+    server = gateway.snapshot.config.server
+    for setting, text in (("listen", server.listen), ("admin_listen", server.admin_listen)):
+        if not Address.parse(text).loopback:
+            yield f"server.{setting} is {text}: other machines reach it"
 
 
 def _commands(gateway: "Gateway") -> Iterator[str]:

@@ -88,7 +88,7 @@ def _reader(given: Path | None, overrides: dict[str, str]) -> "Callable[[], Load
     return lambda: read_config(path, os.environ, overrides)
 
 
-_NO_FILE = "(no configuration)"
+_NO_FILE = "(none found: a SIMULATED replica answers)"
 _SIMULATED = """
 [[pools]]
 [[pools.replicas]]

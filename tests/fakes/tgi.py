@@ -53,6 +53,7 @@ class WordTgi(ScriptedEngine):
         self.health_answers = asyncio.Event()
         self.health_answers.set()
         self.counts = True
+        self.asks_for_a_key = False
 
     def asked_for(self, path: str) -> int:
         return sum(asked.path == path for asked in self.asked)
@@ -65,6 +66,8 @@ class WordTgi(ScriptedEngine):
             case "/health":
                 await self.health_answers.wait()
                 await conversation.whole(b"", self.health)
+            case "/tokenize" | "/chat_tokenize" if self.asks_for_a_key:
+                await conversation.whole(b"", "401 Unauthorized")
             case "/tokenize" if self.counts:
                 text = orjson.loads(asked.body)["inputs"]
                 await conversation.whole(orjson.dumps([{"id": 1}] * words(TextPrompt(text))))

@@ -225,6 +225,15 @@ async def test_counts_that_differ_keep_a_replica_out(caplog: pytest.LogCaptureFi
         assert "replica_not_usable" in caplog.text
 
 
+async def test_a_replica_that_asks_for_a_key_gets_no_work_and_says_so() -> None:
+    async with WordTgi() as tgi, house(lambda _: WordCounter()) as h:
+        tgi.asks_for_a_key = True
+        h.fleet.reconcile(config({"r1": tgi.url}))
+        await until(lambda: h.fleet.troubles)
+        assert h.up() == {}
+        assert "start the engine without --api-key" in h.fleet.troubles["r1"]
+
+
 @pytest.mark.parametrize(("action", "share"), [("derate", 0.5), ("warn", 1.0)])
 async def test_counts_that_differ_derate_or_warn_as_the_pool_says(
     action: str, share: float, caplog: pytest.LogCaptureFixture

@@ -124,7 +124,7 @@ def test_the_start_says_what_to_try_and_the_commands_work(tmp_path: Path) -> Non
         told = process.told()
         assert process.data in told
         assert process.admin in told
-        assert "calibrated by profile simulated" in told
+        assert "numbers of profile simulated" in told
         commands = [line.strip() for line in told.splitlines() if line.startswith("  ")]
         assert len(commands) == 3
         for command in commands:

@@ -8,6 +8,9 @@ from llmshed.admission.explain import fit_sentence
 from llmshed.admission.request import Request
 from llmshed.admission.verdict import Verdict
 
+PERMANENT = 413
+"""Status of the refusals that no waiting would change."""
+
 
 def verdict_report(verdict: Verdict, request: Request) -> dict[str, Any]:
     """Return every term of a decision; names are stable, and absent terms are null."""
@@ -27,7 +30,7 @@ def verdict_report(verdict: Verdict, request: Request) -> dict[str, Any]:
         "output_ceiling_tokens": verdict.output_ceiling_tokens,
         "reservation_tokens": None if reservation is None else reservation.total_tokens,
         "reservation": None if reservation is None else reservation_report(reservation),
-        "fits": reservation is not None and equation is not None and equation.fits(reservation),
+        "fits": _fits(verdict),
         "equation": None if equation is None else equation_report(equation),
         "replica": verdict.replica,
         "pool": verdict.pool,
@@ -63,3 +66,10 @@ def reservation_report(reservation: Reservation) -> dict[str, int]:
         "sequences": reservation.sequences,
         "total_tokens": reservation.total_tokens,
     }
+
+
+def _fits(verdict: Verdict) -> bool:
+    """Say whether the reservation fits the equation; what is refused for good fits nowhere, whatever is free."""
+    if verdict.status == PERMANENT or verdict.reservation is None or verdict.equation is None:
+        return False
+    return verdict.equation.fits(verdict.reservation)

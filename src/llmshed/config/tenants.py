@@ -21,7 +21,7 @@ class TenantSettings(Settings):
     priority_class: Literal["high", "normal", "low"] = "normal"
     """Class of the tenant's requests; a client may only lower it."""
     weight: Annotated[float, Field(gt=0, le=1e6)] = 1.0
-    """Share of the tokens beside other tenants that wait."""
+    """Share of the tokens beside other tenants that wait; without effect while nothing waits in the gateway."""
     max_concurrent_requests: Annotated[int, Field(ge=1, le=10**9)] | None = None
     """Quota: most requests at once."""
     max_reserved_tokens: Tokens | None = None

@@ -92,8 +92,14 @@ class Observer:
         """Count lines that disk or pipe did not take; any thread may call it."""
         self._metrics.lines_dropped.of().inc(lines)
 
-    async def scrape(self, state: ControllerState) -> bytes:
-        """Return all metrics as text, giving way to the event loop after each metric."""
+    async def scrape(self, state: ControllerState, configured: tuple[tuple[str, str], ...] = ()) -> bytes:
+        """Return all metrics as text, giving way to the event loop after each metric.
+
+        Args:
+            state: the ledgers.
+            configured: name and pool of every replica of the configuration.
+        """
+        self._metrics.state.configured = configured
         parts: list[bytes] = []
         for part in self.slices(state):
             parts.append(part)

@@ -9,12 +9,13 @@ from llmshed.admission.policy import UNCALIBRATED
 from llmshed.admission.request import Lane
 from llmshed.admission.state import ControllerState, LaneUse, ReplicaState
 
+UP = "llmshed_replica_up"
 _REPLICA = ("replica", "pool")
 _NO_USE = LaneUse(requests=0, sequences=0, reserved_tokens=0)
 
 # name, meaning and source of each gauge that every replica has
 _GAUGES: tuple[tuple[str, str, Callable[[ReplicaState], float]], ...] = (
-    ("llmshed_replica_up", "Whether the replica takes new work.", lambda replica: replica.up),
+    (UP, "Whether the replica takes new work; 0 from the start.", lambda replica: replica.up),
     (
         "llmshed_gross_ceiling_tokens",
         "Most reserved tokens that the replica was tested to carry.",
@@ -57,14 +58,16 @@ _GAUGES: tuple[tuple[str, str, Callable[[ReplicaState], float]], ...] = (
     ),
     (
         "llmshed_uncalibrated",
-        "Whether the replica runs without a measured profile.",
+        "Whether the replica runs without a profile.",
         lambda replica: replica.profile == UNCALIBRATED,
     ),
 )
 
 
 class StateCollector:
-    """Yields the gauges of `state` and `config_version`, which are set just before a scrape.
+    """Yields the gauges of `state`, `config_version` and `configured`, which are set just before a scrape.
+
+    `configured` holds name and pool of every replica of the configuration: one that never came up is told as down.
 
     A replica that was removed has no series any more, where an instrument of the library would keep its last value.
     """
@@ -72,6 +75,7 @@ class StateCollector:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.state = ControllerState(replicas=(), draining=False, live_requests=0)
         self.config_version = ""
+        self.configured: tuple[tuple[str, str], ...] = ()
         registry.register(self)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
@@ -81,10 +85,15 @@ class StateCollector:
         """
         state, version = self.state, self.config_version
         replicas = state.replicas
+        met = {replica.name for replica in replicas}
+        never_met = [labels for labels in self.configured if labels[0] not in met]
         for name, meaning, value in _GAUGES:
             family = GaugeMetricFamily(name, meaning, labels=_REPLICA)
             for replica in replicas:
                 family.add_metric((replica.name, replica.pool), float(value(replica)))
+            if name == UP:
+                for labels in never_met:
+                    family.add_metric(labels, 0.0)
             yield family
         yield from _lane_gauges(replicas)
         yield _profiles(replicas)

@@ -4,6 +4,7 @@ import pytest
 
 from fakes.door import policy, request, spec
 from llmshed.admission.offline import offline_verdict
+from llmshed.admission.policy import ModelLimits
 from llmshed.admission.reasons import Reason
 from llmshed.admission.report import verdict_report
 
@@ -37,3 +38,11 @@ def test_stated_sequences_take_seats() -> None:
 def test_what_is_queued_is_no_permanent_limit() -> None:
     refused = offline_verdict(request(1, 80_000, 100), policy(), spec(), queued_tokens=86_000)
     assert refused.reason is Reason.TOKEN_BUDGET_EXHAUSTED
+
+
+def test_what_is_refused_for_good_fits_nowhere() -> None:
+    asked = request(1, 9, 20_000)
+    limited = spec(limits=ModelLimits(8_191, 8_192))
+    report = verdict_report(offline_verdict(asked, policy(), limited), asked)
+    assert (report["status"], report["fits"]) == (413, False)
+    assert report["reservation_tokens"] < report["equation"]["headroom_tokens"]

@@ -310,3 +310,11 @@ async def test_a_scrape_lets_others_run_between_its_slices(observer: Observer) -
     assert text == b"".join(observer.slices(replicas))
     assert turns > 30
     assert longest < 0.1, "the goal is 5 ms; the bound is wide, since the machine is shared"
+
+
+async def test_a_configured_replica_that_never_came_up_is_told_as_down(observer: Observer) -> None:
+    known = replica("gpu-1")
+    page = Page(await observer.scrape(state(known), ((known.name, known.pool), ("late", "main"))))
+    assert page.value("llmshed_replica_up", replica="late", pool="main") == 0.0
+    assert page.value("llmshed_replica_up", replica=known.name, pool=known.pool) == 1.0
+    assert page.value("llmshed_headroom_tokens", replica="late", pool="main") is None

@@ -44,7 +44,9 @@ class Administration:
 async def metrics(house: Administration, request: web.BaseRequest) -> web.Response:
     """Return all metrics in Prometheus's text format."""
     del request
-    body = await house.gateway.observer.scrape(house.gateway.driver.state())
+    pools = house.gateway.snapshot.config.pools
+    configured = tuple((replica.name, pool.name) for pool in pools for replica in pool.replicas)
+    body = await house.gateway.observer.scrape(house.gateway.driver.state(), configured)
     return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store"})
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, assert_never
 
 from llmshed.engines.base import Call, Engine, Route, UpstreamFault
@@ -22,6 +23,10 @@ class Mismatch:
 
     def __str__(self) -> str:
         return f"{self.probe}: {_told(self.counted_tokens)} here, {_told(self.engine_tokens)} by the engine"
+
+
+class KeyAskedError(EngineError):
+    """A replica lets nobody in without a key of its own, so that no request could be served there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,9 @@ async def check_counts(
 
     Counting here runs in a thread. A probe that the engine refuses by an error of the request agrees with one that
     cannot be counted here: a model without a chat template refuses chats on both sides.
+
+    Raises:
+        KeyAskedError: the engine would refuse every request.
     """
     compared = 0
     mismatches = []
@@ -54,6 +62,8 @@ async def check_counts(
         call = engine.read_call(*_wire_form(prompt))
         try:
             theirs = await count_by_engine(client, url, engine, call, timeout_seconds)
+        except KeyAskedError:
+            raise
         except EngineError as error:
             unverified[str(error)] = None
             continue
@@ -76,6 +86,11 @@ async def count_by_engine(
         EngineError: the route does not exist there, or the engine does not answer usefully.
     """
     status, body = await ask(client, url + call.route.value, engine.write_body(call, 0), timeout_seconds)
+    if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+        raise KeyAskedError(
+            f"{call.route.value} answers {status}: the replica asks for a key, and the gateway has none to give;"
+            " start the engine without --api-key, where only the gateway reaches it"
+        )
     if status == 200:
         return await asyncio.to_thread(engine.read_token_count, call.route, body)
     failure = engine.read_failure(status, body)
