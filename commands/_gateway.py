@@ -49,10 +49,12 @@ class Gateway:
         """
         import orjson
 
-        status, answer = self._ask("POST", self._url + path, orjson.dumps(body))
+        status, answer = self._ask("POST", self._admin_url() + path, orjson.dumps(body))
         if status == 404:
-            admin = self._admin_of_data_listener()
-            status, answer = self._ask("POST", admin + path, orjson.dumps(body))
+            raise EngineError(
+                f"{self._url} answered 404: no admin listener answers there;"
+                " give the address of `server.admin_listen` (default http://127.0.0.1:9901)"
+            )
         if status == 401:
             raise RefusalError(
                 status,
@@ -63,10 +65,16 @@ class Gateway:
             raise RefusalError(status, f"{self._url} answered {status}: {_message(answer)}")
         return answer
 
-    def _admin_of_data_listener(self) -> str:
-        """Return the admin address that the data listener tells callers on the same machine."""
+    def _admin_url(self) -> str:
+        """Return the address of the admin listener: the one that was given, unless a data listener answers there.
+
+        The data listener tells callers on the same machine. It is asked first, since a question that it does not take
+        would stand among its refusals.
+        """
         status, answer = self._ask("GET", f"{self._url}/v1/llmshed/limits", None)
-        admin = answer.get("admin") if status == 200 else None
+        if status != 200:
+            return self._url
+        admin = answer.get("admin")
         if not isinstance(admin, str):
             raise EngineError(
                 f"{self._url} is no admin listener and does not tell of one:"

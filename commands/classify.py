@@ -13,6 +13,8 @@ from ._options import JsonOption
 from ._output import print_json, print_note, print_table
 
 SCHEMA = "llmshed.classify/1"
+TOO_LARGE = 413
+"""Status of what no lane, model or replica here ever takes."""
 
 
 class IntentWord(StrEnum):
@@ -103,7 +105,8 @@ def classify(
         report = _judged(profile, config, tokenizer or "embedded", body, input_tokens, wishes, condition)
     _show(report, as_json=as_json)
     if exit_status:
-        raise typer.Exit({"bulk": ExitCode.BULK, "overflow": ExitCode.OVERFLOW}.get(report["lane"], ExitCode.OK))
+        too_large = report["status"] == TOO_LARGE or report["lane"] == "overflow"
+        raise typer.Exit(ExitCode.OVERFLOW if too_large else ExitCode.BULK if report["lane"] == "bulk" else ExitCode.OK)
 
 
 def _refuse_given(options: Mapping[str, object], why: str) -> None:

@@ -55,6 +55,7 @@ def test_for_people_the_equation_is_a_sentence(cli: Cli, worked_example: list[st
         (["--input-tokens", "4096", "--max-output", "1024"], "interactive", OK),
         (["--input-tokens", "4097", "--max-output", "1024"], "bulk", BULK),
         (["--input-tokens", "10", "--intent", "bulk"], "bulk", BULK),
+        (["--input-tokens", "200000"], "bulk", OVERFLOW),  # larger than the model holds
     ],
 )
 def test_the_lane_by_exit_status(
