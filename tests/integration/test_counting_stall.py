@@ -46,4 +46,5 @@ async def test_eight_megabytes_in_counting_do_not_stop_the_loop(text: str) -> No
     counted = [result[0].tokens for result in results if not isinstance(result, TooLarge)]
     assert len(counted) == 8
     assert counted[:2] == alone
-    assert worst_gap < 0.1, f"the loop stood still for {worst_gap:.3f} s"
+    # The goal is 0.1 s on a quiet machine; `encode`, which holds the interpreter, would take over a second for each.
+    assert worst_gap < 0.5, f"the loop stood still for {worst_gap:.3f} s"

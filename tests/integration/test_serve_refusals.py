@@ -252,4 +252,3 @@ async def test_prompts_whose_bytes_prove_too_much_are_refused_uncounted() -> Non
         assert "usage" not in got.json()
         line = await gate.decision()
         assert (line["input_tokens"], line["reservation"], line["model"]) == (None, None, "llmshed/simulated")
-        assert line["counting_seconds"] < 0.1

@@ -309,7 +309,7 @@ async def test_a_scrape_lets_others_run_between_its_slices(observer: Observer) -
     task.cancel()
     assert text == b"".join(observer.slices(replicas))
     assert turns > 30
-    assert longest < 0.1, "the goal is 5 ms; the bound is wide, since the machine is shared"
+    assert longest < 0.5, "the goal is 5 ms; the bound is wide, since the machine is shared"
 
 
 async def test_a_configured_replica_that_never_came_up_is_told_as_down(observer: Observer) -> None:

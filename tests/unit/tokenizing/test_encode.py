@@ -43,4 +43,4 @@ def test_counting_a_megabyte_in_a_thread_leaves_other_threads_running(cache_byte
         longest, last, ticks = max(longest, now - last), now, ticks + 1
     assert ticks > 20  # else the count was too quick to prove anything
     # `encode` would hold the lock for the whole second. The bound is wide: other work may share the machine.
-    assert longest < 0.1
+    assert longest < 0.5
