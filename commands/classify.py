@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
+from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,8 +14,6 @@ from ._options import JsonOption
 from ._output import print_json, print_note, print_table
 
 SCHEMA = "llmshed.classify/1"
-TOO_LARGE = 413
-"""Status of what no lane, model or replica here ever takes."""
 
 
 class IntentWord(StrEnum):
@@ -105,7 +104,7 @@ def classify(
         report = _judged(profile, config, tokenizer or "embedded", body, input_tokens, wishes, condition)
     _show(report, as_json=as_json)
     if exit_status:
-        too_large = report["status"] == TOO_LARGE or report["lane"] == "overflow"
+        too_large = report["status"] == HTTPStatus.REQUEST_ENTITY_TOO_LARGE or report["lane"] == "overflow"
         raise typer.Exit(ExitCode.OVERFLOW if too_large else ExitCode.BULK if report["lane"] == "bulk" else ExitCode.OK)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from fakes.quietest import quietest
 from llmshed.clock import SystemClock
 from llmshed.config.counting import CountingSettings
 from llmshed.gateway.counting.pool import CountingPool, TooLarge
@@ -13,6 +14,7 @@ from llmshed.tokenizing.load import find
 from llmshed.tokenizing.prompts import TextPrompt
 
 MEGABYTE = 1_000_000
+BOUND_SECONDS = 0.1
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +26,13 @@ def text(repository: Path) -> str:
 
 @pytest.mark.slow
 async def test_eight_megabytes_in_counting_do_not_stop_the_loop(text: str) -> None:
+    # `encode`, which holds the interpreter, would take over a second for each.
+    worst_gap = await quietest(lambda: gap_while_counting(text), BOUND_SECONDS)
+    assert worst_gap < BOUND_SECONDS, f"the loop stood still for {worst_gap:.3f} s"
+
+
+async def gap_while_counting(text: str) -> float:
+    """Count eight megabytes beside a ticker and return its longest gap."""
     counter = build_counter(find("embedded"), "tgi")
     pool = CountingPool(CountingSettings(), SystemClock())
     prompts = [TextPrompt(text[start : start + MEGABYTE]) for start in range(0, 80_000, 10_000)]
@@ -46,5 +55,4 @@ async def test_eight_megabytes_in_counting_do_not_stop_the_loop(text: str) -> No
     counted = [result[0].tokens for result in results if not isinstance(result, TooLarge)]
     assert len(counted) == 8
     assert counted[:2] == alone
-    # The goal is 0.1 s on a quiet machine; `encode`, which holds the interpreter, would take over a second for each.
-    assert worst_gap < 0.5, f"the loop stood still for {worst_gap:.3f} s"
+    return worst_gap

@@ -7,6 +7,7 @@ import pytest
 
 from fakes.house import House, house, raw, request_bytes, until
 from llmshed.gateway.relay.stream import StreamRelay
+from llmshed.tokenizing.counter import ExactCounter
 
 NATIVE = {"inputs": "Hello", "parameters": {"max_new_tokens": 2}}
 CHAT = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 2}
@@ -241,8 +242,12 @@ async def test_a_crash_in_a_stream_breaks_it_off_and_begins_no_second_answer(
     await until(lambda: gate.active_tokens() == 0)
 
 
-async def test_prompts_whose_bytes_prove_too_much_are_refused_uncounted() -> None:
+async def test_prompts_whose_bytes_prove_too_much_are_refused_uncounted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def counted(*_: object) -> None:
+        raise AssertionError("it was counted")
+
     async with house() as gate:
+        monkeypatch.setattr(ExactCounter, "count", counted)
         got = await gate.post("/generate", {"inputs": "word " * 190_000, "parameters": {"max_new_tokens": 5}})
         assert (got.status, got.reason) == (413, "context_limit")
         assert "At least" in got.json()["error"]

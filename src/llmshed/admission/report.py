@@ -5,11 +5,9 @@ from typing import Any
 
 from llmshed.admission.budget import Equation, Reservation
 from llmshed.admission.explain import fit_sentence
+from llmshed.admission.reasons import Retry
 from llmshed.admission.request import Request
 from llmshed.admission.verdict import Verdict
-
-PERMANENT = 413
-"""Status of the refusals that no waiting would change."""
 
 
 def verdict_report(verdict: Verdict, request: Request) -> dict[str, Any]:
@@ -70,6 +68,7 @@ def reservation_report(reservation: Reservation) -> dict[str, int]:
 
 def _fits(verdict: Verdict) -> bool:
     """Say whether the reservation fits the equation; what is refused for good fits nowhere, whatever is free."""
-    if verdict.status == PERMANENT or verdict.reservation is None or verdict.equation is None:
+    for_good = verdict.reason is not None and verdict.reason.row.retry is Retry.NEVER
+    if for_good or verdict.reservation is None or verdict.equation is None:
         return False
     return verdict.equation.fits(verdict.reservation)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from fakes.quietest import quietest
 from llmshed.admission.budget import Equation
 from llmshed.admission.reasons import Reason
 from llmshed.admission.request import Intent, Lane, PriorityClass
@@ -291,6 +292,12 @@ def test_twenty_replicas_stay_below_the_bounds_of_a_page(observer: Observer) -> 
 
 
 async def test_a_scrape_lets_others_run_between_its_slices(observer: Observer) -> None:
+    longest = await quietest(lambda: gap_while_scraping(observer), 0.1)
+    assert longest < 0.1, "the goal is 5 ms; the bound is wide, since the machine is shared"
+
+
+async def gap_while_scraping(observer: Observer) -> float:
+    """Scrape beside a task that runs whenever it may and return the longest that it had to wait."""
     replicas = state(*(replica(f"gpu-{number}") for number in range(20)))
     turns = 0
     longest = 0.0
@@ -309,7 +316,7 @@ async def test_a_scrape_lets_others_run_between_its_slices(observer: Observer) -
     task.cancel()
     assert text == b"".join(observer.slices(replicas))
     assert turns > 30
-    assert longest < 0.5, "the goal is 5 ms; the bound is wide, since the machine is shared"
+    return longest
 
 
 async def test_a_configured_replica_that_never_came_up_is_told_as_down(observer: Observer) -> None:

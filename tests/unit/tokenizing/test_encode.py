@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from fakes.quietest import quietest
 from llmshed.tokenizing.adapt import engine_tokenizer
 from llmshed.tokenizing.build import build_counter
 from llmshed.tokenizing.encode import ReferenceCounter
@@ -29,7 +30,16 @@ def test_a_padding_tokenizer_does_not_pad_texts_to_each_other(tokenizer_director
 
 @pytest.mark.parametrize("cache_bytes", [0, 10**7])
 @pytest.mark.slow
-def test_counting_a_megabyte_in_a_thread_leaves_other_threads_running(cache_bytes: int) -> None:
+async def test_counting_a_megabyte_in_a_thread_leaves_other_threads_running(cache_bytes: int) -> None:
+    async def measured() -> float:
+        return gap_while_counting(cache_bytes)
+
+    # `encode` would hold the lock for the whole second. The bound is wide: other work may share the machine.
+    assert await quietest(measured, 0.1) < 0.1
+
+
+def gap_while_counting(cache_bytes: int) -> float:
+    """Count a megabyte in a thread and return how long this one had to wait at most."""
     counter = build_counter(embedded(), "tgi", cache_bytes=cache_bytes)
     prompt = TextPrompt("The queue grew faster than it drained. <<|im_start|" * 20_000)
     counted = threading.Thread(target=counter.count, args=(prompt,))
@@ -42,5 +52,4 @@ def test_counting_a_megabyte_in_a_thread_leaves_other_threads_running(cache_byte
         now = time.perf_counter()
         longest, last, ticks = max(longest, now - last), now, ticks + 1
     assert ticks > 20  # else the count was too quick to prove anything
-    # `encode` would hold the lock for the whole second. The bound is wide: other work may share the machine.
-    assert longest < 0.5
+    return longest
