@@ -103,7 +103,7 @@ def simulate(
     from dataclasses import replace
 
     from llmshed.emulator import EmulatorSettings
-    from llmshed.simulation.parameters import StepTimes
+    from llmshed.simulation.cost import StepTimes
 
     try:
         times = StepTimes(step_seconds, 1 / prefill_tokens_per_second, decode_sequence_seconds)

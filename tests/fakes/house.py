@@ -22,7 +22,8 @@ from llmshed.observability.decisions import DecisionLog
 from llmshed.observability.goodput import objectives_of
 from llmshed.observability.metrics import Metrics
 from llmshed.observability.observer import Observer
-from llmshed.simulation.parameters import ReplicaParameters, StepTimes
+from llmshed.simulation.cost import StepTimes
+from llmshed.simulation.parameters import ReplicaParameters
 
 QUICK = EmulatorSettings(
     parameters=ReplicaParameters(step_times=StepTimes(0.002, 1e-6, 1e-6)), output_mean_tokens=None, drain_seconds=0.1

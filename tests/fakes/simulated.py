@@ -12,7 +12,8 @@ import orjson
 
 from llmshed.emulator import Emulator, EmulatorSettings
 from llmshed.emulator.vocabulary import Vocabulary
-from llmshed.simulation.parameters import ReplicaParameters, StepTimes
+from llmshed.simulation.cost import StepTimes
+from llmshed.simulation.parameters import ReplicaParameters
 from llmshed.tokenizing.load import find
 
 QUICK = StepTimes(step_seconds=0.0005, seconds_per_prefill_token=0, seconds_per_decoding_sequence=0)

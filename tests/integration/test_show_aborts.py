@@ -20,7 +20,8 @@ from fakes.loops import on_both_loops
 from fakes.turnstile import Turnstile
 from llmshed.emulator import Emulator
 from llmshed.observability.endings import Phase
-from llmshed.simulation.parameters import ReplicaParameters, StepTimes
+from llmshed.simulation.cost import StepTimes
+from llmshed.simulation.parameters import ReplicaParameters
 from llmshed.tokenizing.counter import ExactCounter
 
 numbers = pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from fakes.simulated import Answer, Site, simulated
 from llmshed.clock import SystemClock
 from llmshed.emulator import Emulator, EmulatorSettings
 from llmshed.emulator.faults import FaultPlan
-from llmshed.simulation.parameters import ReplicaParameters, StepTimes
+from llmshed.simulation.cost import StepTimes
+from llmshed.simulation.parameters import ReplicaParameters
 
 SLOW = StepTimes(step_seconds=0.02)
 PATIENCE_SECONDS = 10.0

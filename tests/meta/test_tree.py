@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 MOST_LINES = 400
-MIRRORED = ("admission", "calibration", "config", "diagnosis", "profile", "routing", "simulation", "workload")
+MIRRORED = ("admission", "calibration", "config", "diagnosis", "profile", "routing", "simulation", "whatif", "workload")
 
 TESTED_ELSEWHERE = {
     "admission/options.py": "the choice inside a decision; tests/unit/admission/test_decide.py",

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from llmshed.simulation.cost import StepTimes
 from llmshed.simulation.limits import OutputPlan
-from llmshed.simulation.parameters import ReplicaParameters, StepTimes
+from llmshed.simulation.parameters import ReplicaParameters
 from llmshed.simulation.results import ChunkQueued, Dropped, Ended, Failed, Result, StepEnded, TokenProduced
 from llmshed.simulation.scheduler import Scheduler
 from llmshed.simulation.sequences import FinishReason, NaturalEnd, Sequence

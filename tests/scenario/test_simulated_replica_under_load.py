@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from llmshed.simulation.cost import StepWork
 from llmshed.simulation.limits import OutputPlan
 from llmshed.simulation.parameters import ReplicaParameters
 from llmshed.simulation.results import Ended, TokenProduced
@@ -58,7 +59,7 @@ def test_a_short_prompt_behind_a_long_one_waits_for_all_of_its_prefill() -> None
     behind.send(2, 0.001, 100, 10)
     behind.run(60)
     steps = ceil(8000 / DEFAULT.max_batch_prefill_tokens)
-    step = DEFAULT.step_times.duration_seconds(DEFAULT.max_batch_prefill_tokens, 0)
+    step = DEFAULT.step_times.seconds(StepWork(prefill_tokens=DEFAULT.max_batch_prefill_tokens))
     assert behind.ttft(2) == pytest.approx(steps * step, rel=0.05)
     assert behind.ttft(2) > 20 * alone.ttft(1)
 

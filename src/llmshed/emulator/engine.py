@@ -11,8 +11,8 @@ from llmshed.emulator.metrics import TgiMetrics
 from llmshed.simulation.limits import OutputPlan
 from llmshed.simulation.parameters import ReplicaParameters
 from llmshed.simulation.results import ChunkQueued, Dropped, Ended, Failed, Result, StepEnded, TokenProduced
-from llmshed.simulation.scheduler import Scheduler, SequenceView
-from llmshed.simulation.sequences import Sequence
+from llmshed.simulation.scheduler import Scheduler
+from llmshed.simulation.sequences import Sequence, SequenceView
 
 
 @dataclass(frozen=True, slots=True)

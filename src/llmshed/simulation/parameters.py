@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from llmshed.simulation.cost import StepTimes, within
 from llmshed.simulation.versions import VersionRules, version_rules
 
 CHUNK_TOKENS = 1024
@@ -9,40 +10,6 @@ CHUNK_TOKENS = 1024
 
 MAX_TOKENS = 100_000_000
 """Bound on every token parameter: far above any engine, low enough that nothing overflows or never ends."""
-
-
-def _within(name: str, value: float, low: float, high: float) -> None:
-    if not low <= value <= high:
-        raise ValueError(f"{name} is {value:g}; accepted are {low:g} to {high:g}")
-
-
-@dataclass(frozen=True, slots=True)
-class StepTimes:
-    """The step-time model: what one forward pass takes.
-
-    Args:
-        step_seconds: fixed part of a step.
-        seconds_per_prefill_token: added for each prompt token worked through in the step.
-        seconds_per_decoding_sequence: added for each sequence that decodes in the step.
-    """
-
-    step_seconds: float = 0.025
-    seconds_per_prefill_token: float = 1 / 8000
-    seconds_per_decoding_sequence: float = 0.000_1
-
-    def __post_init__(self) -> None:
-        """Refuse durations that are negative, endless or zero where time must pass."""
-        _within("step_seconds", self.step_seconds, 0.000_01, 3600)
-        _within("seconds_per_prefill_token", self.seconds_per_prefill_token, 0, 10)
-        _within("seconds_per_decoding_sequence", self.seconds_per_decoding_sequence, 0, 10)
-
-    def duration_seconds(self, prefill_tokens: int, decoding_sequences: int) -> float:
-        """Return how long a step over this much work takes."""
-        return (
-            self.step_seconds
-            + prefill_tokens * self.seconds_per_prefill_token
-            + decoding_sequences * self.seconds_per_decoding_sequence
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +42,7 @@ class ReplicaParameters:
     max_best_of: int = 2
     max_stop_sequences: int = 4
     max_waiting_steps: int = 20
-    step_times: StepTimes = StepTimes()
+    step_times: StepTimes = field(default_factory=StepTimes)
     rules: VersionRules = field(init=False)
 
     def __post_init__(self) -> None:
@@ -85,14 +52,14 @@ class ReplicaParameters:
             ValueError: one number is out of range or contradicts another; the text names both.
         """
         object.__setattr__(self, "rules", version_rules(self.version))
-        _within("max_concurrent_requests", self.max_concurrent_requests, 1, 1_000_000)
-        _within("max_input_tokens", self.max_input_tokens, 1, MAX_TOKENS)
-        _within("max_total_tokens", self.max_total_tokens, 2, MAX_TOKENS)
-        _within("max_batch_prefill_tokens", self.max_batch_prefill_tokens, 1, MAX_TOKENS)
-        _within("kv_tokens", self.kv_tokens, 2, MAX_TOKENS)
-        _within("block_tokens", self.block_tokens, 1, 4096)
+        within("max_concurrent_requests", self.max_concurrent_requests, 1, 1_000_000)
+        within("max_input_tokens", self.max_input_tokens, 1, MAX_TOKENS)
+        within("max_total_tokens", self.max_total_tokens, 2, MAX_TOKENS)
+        within("max_batch_prefill_tokens", self.max_batch_prefill_tokens, 1, MAX_TOKENS)
+        within("kv_tokens", self.kv_tokens, 2, MAX_TOKENS)
+        within("block_tokens", self.block_tokens, 1, 4096)
         for name in ("max_client_batch_size", "max_best_of", "max_stop_sequences", "max_waiting_steps"):
-            _within(name, getattr(self, name), 1, 1_000_000)
+            within(name, getattr(self, name), 1, 1_000_000)
         self._check_together()
 
     def _check_together(self) -> None:

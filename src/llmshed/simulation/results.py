@@ -31,6 +31,43 @@ class TokenProduced:
 
 
 @dataclass(frozen=True, slots=True)
+class FirstToken:
+    """The first output token of a sequence; those after it follow from `ReplicaModel.output_tokens`."""
+
+    key: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Preempted:
+    """A running sequence lost its KV to others and waits again; what it had is computed anew (vLLM)."""
+
+    key: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class StepsEnded:
+    """Engine calls of one kind ended, one after the other, with no other change between them.
+
+    Args:
+        kind: prefill or decode.
+        count: how many; more than one only for decodes that were advanced over at once.
+        seconds: what they took together, a stall included.
+        joined: sequences that joined with the first; 0 for a decode.
+        join_reason: why they joined a batch that was running; None when nothing ran or nothing joined.
+        failed: whether the call failed, and the batch with it.
+    """
+
+    kind: StepKind
+    count: int
+    seconds: float
+    joined: int
+    join_reason: JoinReason | None
+    failed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ChunkQueued:
     """A sequence ended its chunk below its ceiling and waits at the tail again, its output now part of its input."""
 

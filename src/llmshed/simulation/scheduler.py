@@ -1,7 +1,6 @@
 """The simulated replica itself: calls in, results out, `now` given."""
 
 from collections import deque
-from dataclasses import dataclass
 from math import floor, inf
 
 from llmshed.simulation.batching import take_from_front
@@ -19,7 +18,7 @@ from llmshed.simulation.results import (
     StepKind,
     TokenProduced,
 )
-from llmshed.simulation.sequences import Entry, FinishReason, Phase, Sequence
+from llmshed.simulation.sequences import Entry, FinishReason, Phase, Sequence, SequenceView
 from llmshed.simulation.step import (
     RunningStep,
     ending,
@@ -28,19 +27,6 @@ from llmshed.simulation.step import (
     tokens_of_next_step,
     work_through_prompts,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class SequenceView:
-    """One live sequence as a reader sees it; all counts in tokens."""
-
-    key: int
-    phase: Phase
-    input_tokens: int
-    output_tokens: int
-    ceiling_tokens: int | None
-    kv_tokens: int
-    abandoned: bool
 
 
 class Scheduler:

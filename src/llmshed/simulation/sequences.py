@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 
+from llmshed.simulation.prefixes import PromptBlocks
+
 
 class FinishReason(StrEnum):
     """Why a sequence ended, in TGI's words."""
@@ -35,6 +37,8 @@ class Sequence:
         asked_output_tokens: output ceiling; None when the request names none.
         truncate_tokens: TGI's `truncate`; None when absent.
         natural_end: where the model stops by itself; None when it runs to the ceiling.
+        blocks: identity of the prompt's leading tokens; None when the prefix cache is neither asked nor filled.
+        priority: order of service where the engine knows one (vLLM: the lower goes first).
     """
 
     key: int
@@ -42,6 +46,8 @@ class Sequence:
     asked_output_tokens: int | None = None
     truncate_tokens: int | None = None
     natural_end: NaturalEnd | None = None
+    blocks: PromptBlocks | None = None
+    priority: int = 0
 
 
 class Phase(Enum):
@@ -52,6 +58,19 @@ class Phase(Enum):
     QUEUED = "queued"
     PREFILL = "prefill"
     DECODE = "decode"
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceView:
+    """One live sequence as a reader sees it; all counts in tokens."""
+
+    key: int
+    phase: Phase
+    input_tokens: int
+    output_tokens: int
+    ceiling_tokens: int | None
+    kv_tokens: int
+    abandoned: bool
 
 
 @dataclass(slots=True)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from llmshed.simulation.cost import StepWork
 from llmshed.simulation.limits import OutputPlan, plan_output
 from llmshed.simulation.parameters import ReplicaParameters
 from llmshed.simulation.results import JoinReason, StepKind
@@ -33,7 +34,7 @@ def step_seconds(parameters: ReplicaParameters, entries: tuple[Entry, ...]) -> f
     """Return how long a step over these entries takes."""
     prefill_tokens = sum(entry.next_prefill_tokens for entry in entries)
     decoding = sum(1 for entry in entries if not entry.prefilling)
-    return parameters.step_times.duration_seconds(prefill_tokens, decoding)
+    return parameters.step_times.seconds(StepWork(prefill_tokens, 0, decoding, 0))
 
 
 def tokens_of_next_step(entries: list[Entry]) -> int:

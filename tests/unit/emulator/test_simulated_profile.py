@@ -6,6 +6,7 @@ import pytest
 
 from llmshed.emulator import EmulatorSettings
 from llmshed.profile import Profile, parse_profile
+from llmshed.simulation.cost import StepWork
 
 PARAMETERS = EmulatorSettings().parameters
 TIMES = PARAMETERS.step_times
@@ -35,7 +36,9 @@ def test_its_ceiling_is_the_cache_that_requests_may_hold(profile: Profile) -> No
 def test_its_decode_curve_is_the_step_time_model(profile: Profile) -> None:
     assert profile.decode is not None
     for point in profile.decode.curve:
-        assert point.seconds_per_token == pytest.approx(TIMES.duration_seconds(0, point.sequences), abs=1e-4)
+        assert point.seconds_per_token == pytest.approx(
+            TIMES.seconds(StepWork(decoding_sequences=point.sequences)), abs=1e-4
+        )
     assert profile.decode.curve[-1].sequences == PARAMETERS.max_concurrent_requests
     assert profile.decode.seconds_per_token == profile.decode.curve[-1].seconds_per_token
 
@@ -43,13 +46,15 @@ def test_its_decode_curve_is_the_step_time_model(profile: Profile) -> None:
 def test_its_safe_prefill_rate_leaves_the_tpot_objective_standing(profile: Profile) -> None:
     assert profile.prefill is not None
     share = profile.prefill.safe_tokens_per_second * TIMES.seconds_per_prefill_token
-    full = TIMES.duration_seconds(0, PARAMETERS.max_concurrent_requests)
+    full = TIMES.seconds(StepWork(decoding_sequences=PARAMETERS.max_concurrent_requests))
     assert full / (1 - share) < profile.lanes.interactive.tpot_objective_seconds
     assert profile.prefill.inflight_tokens == 2 * PARAMETERS.max_batch_prefill_tokens
 
 
 def test_its_idle_latency_is_that_of_one_prefill_step(profile: Profile) -> None:
     assert profile.latency is not None
-    assert profile.latency.unloaded_ttft_p50_seconds == pytest.approx(TIMES.duration_seconds(512, 0), abs=1e-3)
-    full = TIMES.duration_seconds(PARAMETERS.max_batch_prefill_tokens, 0)
+    assert profile.latency.unloaded_ttft_p50_seconds == pytest.approx(
+        TIMES.seconds(StepWork(prefill_tokens=512)), abs=1e-3
+    )
+    full = TIMES.seconds(StepWork(prefill_tokens=PARAMETERS.max_batch_prefill_tokens))
     assert profile.latency.unloaded_ttft_p95_seconds == pytest.approx(full, abs=1e-3)

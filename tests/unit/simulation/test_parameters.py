@@ -3,13 +3,14 @@ from typing import Any
 
 import pytest
 
-from llmshed.simulation.parameters import ReplicaParameters, StepTimes
+from llmshed.simulation.cost import StepTimes, StepWork
+from llmshed.simulation.parameters import ReplicaParameters
 
 
 def test_a_step_takes_its_fixed_part_its_prompt_tokens_and_its_decoding_sequences() -> None:
     times = StepTimes(step_seconds=0.02, seconds_per_prefill_token=0.0001, seconds_per_decoding_sequence=0.001)
-    assert times.duration_seconds(0, 0) == pytest.approx(0.02)
-    assert times.duration_seconds(4096, 7) == pytest.approx(0.02 + 0.4096 + 0.007)
+    assert times.seconds(StepWork()) == pytest.approx(0.02)
+    assert times.seconds(StepWork(prefill_tokens=4096, decoding_sequences=7)) == pytest.approx(0.02 + 0.4096 + 0.007)
 
 
 def test_the_engine_keeps_one_block() -> None:

@@ -4,8 +4,9 @@ from math import inf
 
 import pytest
 
+from llmshed.simulation.cost import StepTimes
 from llmshed.simulation.limits import OutputPlan, TotalTooLong
-from llmshed.simulation.parameters import ReplicaParameters, StepTimes
+from llmshed.simulation.parameters import ReplicaParameters
 from llmshed.simulation.results import (
     ChunkQueued,
     Dropped,

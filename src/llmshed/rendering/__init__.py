@@ -1,0 +1,1 @@
+"""Pages and drawings from results: text in memory, no file, no network."""
