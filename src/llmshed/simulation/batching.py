@@ -46,11 +46,12 @@ def take_from_front(
         piece = min(entry.input_tokens, room) if chunked else entry.input_tokens
         if piece == 0 or piece > room:
             break
-        blocks = kv.allocate(entry.key, entry.input_tokens + entry.chunk_tokens - 1)
-        if blocks is None:
+        tokens = entry.input_tokens + entry.chunk_tokens - 1
+        allocation = kv.allocate(entry.key, tokens, entry.sequence.blocks, entry.input_tokens)
+        if allocation is None:
             break
         queue.popleft()
-        entry.blocks = blocks
+        entry.blocks = allocation.blocks
         entry.next_prefill_tokens = piece
         taken.append(entry)
         room -= piece
