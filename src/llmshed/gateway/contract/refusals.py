@@ -11,10 +11,10 @@ from typing import Any, assert_never
 import orjson
 
 from llmshed.admission.reasons import ErrorKind, Reason, Retry
+from llmshed.admission.retry_after import RetryAdvice, RetryRule
 from llmshed.engines.base import Dialect
 from llmshed.gateway.contract.answer_headers import NO_LANE, NO_TIMINGS, Timings, common_headers
 from llmshed.gateway.contract.problem import Problem
-from llmshed.gateway.contract.retry_after import RetryAdvice, RetryRule
 from llmshed.gateway.contract.wording import message_text
 from llmshed.observability.text import header_text, one_line
 

@@ -3,9 +3,9 @@
 from typing import assert_never
 
 from llmshed.admission.reasons import ErrorKind, Reason, Retry
+from llmshed.admission.retry_after import RetryAdvice
 from llmshed.admission.verdict import AcceptedMaximums, Advice
 from llmshed.gateway.contract.problem import Problem
-from llmshed.gateway.contract.retry_after import RetryAdvice
 from llmshed.observability.text import one_line
 
 

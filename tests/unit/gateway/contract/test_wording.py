@@ -4,9 +4,9 @@ import pytest
 
 from llmshed.admission.reasons import Reason
 from llmshed.admission.request import Lane
+from llmshed.admission.retry_after import RetryAdvice
 from llmshed.admission.verdict import AcceptedMaximums
 from llmshed.gateway.contract.problem import Problem
-from llmshed.gateway.contract.retry_after import RetryAdvice
 from llmshed.gateway.contract.wording import message_text
 
 NEVER = RetryAdvice(None, should_not=True)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llmshed.admission.reasons import Reason
-from llmshed.gateway.contract.retry_after import RetryRule
+from llmshed.admission.retry_after import RetryRule
 
 BUSY = Reason.TOKEN_BUDGET_EXHAUSTED
 
