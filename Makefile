@@ -31,7 +31,7 @@ $(VENV)/.installed-run: pyproject.toml
 
 $(VENV)/.installed-dev: pyproject.toml $(VENV)/.installed-run
 	@echo "installing what tests need into $(VENV)"
-	@$(PIP_INSTALL) --editable '.[dev,fast,clients]'
+	@$(PIP_INSTALL) --editable '.[dev,fast,plots,clients]'
 	@touch $@
 
 serve: $(VENV)/.installed-run ## start the gateway on 127.0.0.1:8080 in front of a simulated replica
