@@ -46,8 +46,8 @@ class Starvation:
 class Slice:
     """The requests of one lane, class or quartile, or of all.
 
-    Every arrived request is exactly one of infeasible, finished, failed, given up and unfinished; an infeasible one is
-    offered to the gate all the same, but nothing else here counts it.
+    Every arrived request is exactly one of infeasible, finished, failed, given up and unfinished. An infeasible one is
+    offered to the gate all the same; beside its own count only throughput, refusals and retries count it.
 
     Args:
         arrived: requests of the trace, however often each was tried.

@@ -50,6 +50,8 @@ class Setting:
         parameters: what all replicas are, and what `build_model` makes another of.
         build_model: returns one more idle replica, for what a request would take alone.
         objectives: what makes a request good.
+        model: the model that every request of the trace asks for.
+        default_tenant: tenant of a request whose own is not in the policy.
         gateway_seconds_per_request: time of the gateway's one process for each try of a request.
         gateway_seconds_per_input_token: the same for each token of its prompt.
         retry_jitter_ratio: a Retry-After is drawn between the estimate and (1 + this) times it.
@@ -64,6 +66,8 @@ class Setting:
     parameters: ReplicaParameters
     build_model: Callable[[], ReplicaModel]
     objectives: Objectives
+    model: str
+    default_tenant: str
     gateway_seconds_per_request: float = GATEWAY_SECONDS_PER_REQUEST
     gateway_seconds_per_input_token: float = GATEWAY_SECONDS_PER_INPUT_TOKEN
     retry_jitter_ratio: float = 1.0
