@@ -44,6 +44,12 @@ class ProfileError(LlmshedError):
     exit_code = ExitCode.CONFIG
 
 
+class ReplicaFileError(LlmshedError):
+    """A file that describes a simulated replica breaks its schema or contradicts itself."""
+
+    exit_code = ExitCode.CONFIG
+
+
 class TokenizerError(LlmshedError):
     """A tokenizer or chat template cannot be loaded or used."""
 
@@ -54,6 +60,17 @@ class PromptError(LlmshedError):
     """A prompt cannot be counted: the template refuses it, or its form is not one that the engine accepts."""
 
     exit_code = ExitCode.BAD_DATA
+
+
+class TraceError(LlmshedError):
+    """A trace cannot be read: `line` counts from 1, None where the trace as a whole is at fault."""
+
+    exit_code = ExitCode.BAD_DATA
+
+    def __init__(self, problem: str, line: int | None = None) -> None:
+        """Put the line before the problem, as editors and compilers do; the caller knows the file."""
+        super().__init__(problem if line is None else f"line {line}: {problem}")
+        self.line = line
 
 
 class EngineError(LlmshedError):

@@ -103,6 +103,18 @@ class QuantileSketch:
         below = list(accumulate((count for _, count in buckets), initial=self._zeros))
         return tuple(self._at(math.floor(share * (self.count - 1)), buckets, below) for share in shares)
 
+    def share_up_to(self, value: float) -> float:
+        """Return the share of the values that do not exceed `value`; 0 while nothing was added.
+
+        Values within `relative_error` of `value` may be counted on either side of it.
+        """
+        if not self.count or value < 0:
+            return 0.0
+        value = min(value, LARGEST)
+        last = math.floor(math.log(value) / self._log_ratio) if value >= SMALLEST else None
+        inside = sum(count for bucket, count in self._buckets.items() if last is not None and bucket <= last)
+        return (self._zeros + inside) / self.count
+
     def mean(self) -> float | None:
         """Return the mean of all values, exact but for rounding; None while nothing was added."""
         return self._total / self.count if self.count else None
