@@ -32,7 +32,7 @@ def scale_tables(runs: Sequence[Run], scale: float) -> tuple[Table, ...]:
         ),
         _table(f"Requests at {at}", _REQUESTS, chosen, runs),
         _refusals(f"Refused tries at {at}, by reason", chosen, runs),
-        _table(f"Starvation and fairness at {at}", _STARVATION, chosen, runs),
+        _table(f"Starvation (in seconds) and fairness at {at}", _STARVATION, chosen, runs),
         _table(f"Replicas at {at}, in the mean", _REPLICAS, chosen, runs),
         _table(f"The gate's ledger against the engines at {at}", _LEDGER, chosen, runs, _broken(chosen)),
     )
@@ -133,9 +133,9 @@ _TIMES: tuple[Column, ...] = (
     *((f"TPOT {name}", _quantile(_tpot, name)) for name in ("p50", "p95")),
 )
 _STARVATION: tuple[Column, ...] = (
-    ("longest wait s", lambda run: number(run.report.total.starvation.longest_wait_seconds)),
+    ("longest wait", lambda run: number(run.report.total.starvation.longest_wait_seconds)),
     ("never served", lambda run: share(run.report.total.starvation.never_served_share)),
-    ("longest gap s", lambda run: number(run.report.total.starvation.longest_gap_seconds)),
+    ("longest gap", lambda run: number(run.report.total.starvation.longest_gap_seconds)),
     ("Jain tokens", lambda run: number(run.report.fairness.jain_served_tokens)),
     ("Jain share", lambda run: number(run.report.fairness.jain_served_share)),
 )
