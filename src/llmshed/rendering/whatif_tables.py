@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from llmshed.rendering.figures import changed, count, factor, measured, number, share
 from llmshed.rendering.page import Table
 from llmshed.whatif.compare import Difference, Run, mean
-from llmshed.whatif.report import Quantiles, Slice
+from llmshed.whatif.report import Slice
 
 Column = tuple[str, Callable[[Run], str]]
 
@@ -43,19 +43,25 @@ def part_tables(runs: Sequence[Run], scale: float) -> Iterator[Table]:
     for run in runs:
         if run.scale != scale:
             continue
-        rows = tuple((name, *_part(part)) for name, part in _parts(run) if part.arrived)
+        rows = tuple((name, *_cells(part, _PART)) for name, part in _parts(run) if part.arrived)
         title = f"{run_label(run, runs)} at {factor(scale)}: lanes, classes, input quartiles"
         edges = ", ".join(f"{edge:,}" for edge in run.report.quartile_edges)
-        yield Table(title, ("", *_PART_COLUMNS), rows, f"Quartiles end at {edges} input tokens. TTFT, TPOT in seconds.")
+        yield Table(
+            title,
+            ("", *(column for column, _ in _PART)),
+            rows,
+            f"Quartiles end at {edges} input tokens. TTFT, TPOT in seconds.",
+        )
 
 
 def cell_table(run: Run, runs: Sequence[Run]) -> Table:
     """Return how each combination of lane, class and input quartile of one run fared."""
     rows = tuple(
-        (f"{cell.lane}, {cell.priority_class}, Q{cell.quartile}", *_part(cell.slice)) for cell in run.report.cells
+        (f"{cell.lane}, {cell.priority_class}, Q{cell.quartile}", *_cells(cell.slice, _CELL))
+        for cell in run.report.cells
     )
     title = f"{run_label(run, runs)} at {factor(run.scale)}: every combination"
-    return Table(title, ("", *_PART_COLUMNS), rows)
+    return Table(title, ("", *(column for column, _ in _CELL)), rows, "Times in seconds.")
 
 
 def replica_table(run: Run, runs: Sequence[Run]) -> Table:
@@ -99,16 +105,16 @@ def _table(title: str, columns: Sequence[Column], chosen: Sequence[Run], runs: S
     return Table(title, names, rows, note)
 
 
-def _quantile(of: Callable[[Run], Quantiles], name: str) -> Callable[[Run], str]:
-    return lambda run: number(getattr(of(run), name))
+def _of_ttft(name: str) -> Callable[[Slice], str]:
+    return lambda part: number(getattr(part.ttft_seconds, name))
 
 
-def _ttft(run: Run) -> Quantiles:
-    return run.report.total.ttft_seconds
+def _of_tpot(name: str) -> Callable[[Slice], str]:
+    return lambda part: number(getattr(part.tpot_seconds, name))
 
 
-def _tpot(run: Run) -> Quantiles:
-    return run.report.total.tpot_seconds
+def _of_total(name: str, cell: Callable[[Slice], str]) -> Column:
+    return name, lambda run: cell(run.report.total)
 
 
 _GOODPUT: tuple[Column, ...] = (
@@ -129,8 +135,8 @@ _REQUESTS: tuple[Column, ...] = (
     ("retries", lambda run: count(run.report.total.retries)),
 )
 _TIMES: tuple[Column, ...] = (
-    *((f"TTFT {name}", _quantile(_ttft, name)) for name in ("p50", "p90", "p95", "p99")),
-    *((f"TPOT {name}", _quantile(_tpot, name)) for name in ("p50", "p95")),
+    *(_of_total(f"TTFT {name}", _of_ttft(name)) for name in ("p50", "p90", "p95", "p99")),
+    *(_of_total(f"TPOT {name}", _of_tpot(name)) for name in ("p50", "p95")),
 )
 _STARVATION: tuple[Column, ...] = (
     ("longest wait", lambda run: number(run.report.total.starvation.longest_wait_seconds)),
@@ -154,20 +160,32 @@ _LEDGER: tuple[Column, ...] = (
     ("over reserved", lambda run: count(run.report.ledger.looks_above_reserved)),
     ("broken rules", lambda run: count(run.report.ledger.broken_invariants_count)),
 )
-_PART_COLUMNS = ("arrived", "left out", "attained", "good tok/s", "TTFT p50", "p95", "p99", "TPOT p95")
+PartColumn = tuple[str, Callable[[Slice], str]]
+
+_PART: tuple[PartColumn, ...] = (
+    ("arrived", lambda part: count(part.arrived)),
+    ("left out", lambda part: count(part.infeasible)),
+    ("attained", lambda part: share(part.attainment)),
+    ("good tok/s", lambda part: number(part.goodput_tokens_per_second)),
+    ("TTFT p50", lambda part: number(part.ttft_seconds.p50)),
+    ("p95", lambda part: number(part.ttft_seconds.p95)),
+    ("TPOT p95", lambda part: number(part.tpot_seconds.p95)),
+)
+_CELL: tuple[PartColumn, ...] = (
+    *_PART[:4],
+    ("good req/s", lambda part: number(part.goodput_requests_per_second)),
+    ("out tok/s", lambda part: number(part.throughput_output_tokens_per_second)),
+    *((f"TTFT {name}", _of_ttft(name)) for name in ("p50", "p90", "p95", "p99")),
+    *((f"TPOT {name}", _of_tpot(name)) for name in ("p50", "p90", "p95", "p99")),
+    ("refused tries", lambda part: count(sum(part.refusals.values()))),
+    ("longest wait", lambda part: number(part.starvation.longest_wait_seconds)),
+    ("never served", lambda part: share(part.starvation.never_served_share)),
+)
+"""What a page has room for."""
 
 
-def _part(part: Slice) -> tuple[str, ...]:
-    return (
-        count(part.arrived),
-        count(part.infeasible),
-        share(part.attainment),
-        number(part.goodput_tokens_per_second),
-        number(part.ttft_seconds.p50),
-        number(part.ttft_seconds.p95),
-        number(part.ttft_seconds.p99),
-        number(part.tpot_seconds.p95),
-    )
+def _cells(part: Slice, columns: Sequence[PartColumn]) -> tuple[str, ...]:
+    return tuple(cell(part) for _, cell in columns)
 
 
 def _parts(run: Run) -> Iterator[tuple[str, Slice]]:

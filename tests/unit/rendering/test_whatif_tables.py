@@ -76,13 +76,15 @@ def test_classes_are_told_where_there_are_several() -> None:
 
 def test_what_was_not_measured_is_a_dash() -> None:
     (table,) = part_tables((run(total=unserved()),), 1.0)
-    assert table.rows[0] == ("all", "1,000", "1,000", "-", "0", "-", "-", "-", "-")
+    assert table.rows[0] == ("all", "1,000", "1,000", "-", "0", "-", "-", "-")
     assert rectangular(scale_tables((run(total=unserved(), replicas=()),), 1.0))
 
 
 def test_cells_and_replicas_have_a_row_each() -> None:
     one = run()
-    assert [row[0] for row in cell_table(one, (one,)).rows] == ["interactive, normal, Q1"]
+    cells = cell_table(one, (one,))
+    assert [row[0] for row in cells.rows] == ["interactive, normal, Q1"]
+    assert dict(zip(cells.columns, cells.rows[0], strict=True))["TTFT p99"] == "1.00"
     assert replica_table(one, (one,)).rows[1] == (
         "main-2", "400", "0", "60.0 %", "20.0 %", "40.0 %", "18.5", "0.500", "3",
     )  # fmt: skip
