@@ -8,7 +8,7 @@ import pytest
 from llmshed.simulation.cost import StepWork
 from llmshed.simulation.limits import OutputPlan
 from llmshed.simulation.parameters import ReplicaParameters
-from llmshed.simulation.results import Ended, TokenProduced
+from llmshed.simulation.results import Ended, FirstToken
 from llmshed.simulation.scheduler import Scheduler
 from llmshed.simulation.sequences import Sequence
 
@@ -35,16 +35,17 @@ class Clients:
         assert isinstance(self.replica.submit(Sequence(key, input_tokens, output), at), OutputPlan)
 
     def run(self, until: float) -> None:
-        while (at := self.replica.next_step_at) is not None and at <= until:
+        while (at := self.replica.next_change_at) is not None and at <= until:
             for result in self.replica.advance(at):
                 match result:
-                    case TokenProduced(key, 1, when):
+                    case FirstToken(key, when):
                         self.first[key] = when
                     case Ended():
                         self.ended[result.key] = result.at
                     case _:
                         pass
             self.most_kv_tokens = max(self.most_kv_tokens, self.replica.held_kv_tokens)
+        self.replica.advance(until)
 
     def ttft(self, key: int) -> float:
         return self.first[key] - self.arrived[key]

@@ -1,7 +1,7 @@
 """The scheduler in real time: one timer on the event loop, results handed to whoever waits for them."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 
@@ -10,7 +10,16 @@ from llmshed.emulator.failures import TgiError, lost_batch, over_limit, overload
 from llmshed.emulator.metrics import TgiMetrics
 from llmshed.simulation.limits import OutputPlan
 from llmshed.simulation.parameters import ReplicaParameters
-from llmshed.simulation.results import ChunkQueued, Dropped, Ended, Failed, Result, StepEnded, TokenProduced
+from llmshed.simulation.results import (
+    ChunkQueued,
+    Dropped,
+    Ended,
+    Failed,
+    FirstToken,
+    Preempted,
+    Result,
+    StepsEnded,
+)
 from llmshed.simulation.scheduler import Scheduler
 from llmshed.simulation.sequences import Sequence, SequenceView
 
@@ -30,11 +39,18 @@ class Generation:
         """Begin empty; `plan` is what validation allowed."""
         self.key = key
         self.plan = plan
+        self.told_tokens = 0
         self._news: asyncio.Queue[Progress | TgiError] = asyncio.Queue()
 
-    def put(self, news: Progress | TgiError) -> None:
-        """Hand over a token or the end by an error."""
-        self._news.put_nowait(news)
+    def tell(self, output_tokens: int, ended: Ended | None = None) -> None:
+        """Hand over the tokens up to number `output_tokens`; the last of them is the end if there is one."""
+        for index in range(self.told_tokens + 1, output_tokens + 1):
+            self._news.put_nowait(Progress(index, ended if index == output_tokens else None))
+        self.told_tokens = output_tokens
+
+    def fail(self, error: TgiError) -> None:
+        """Hand over that no more will come."""
+        self._news.put_nowait(error)
 
     async def next(self) -> Progress:
         """Wait for the next token.
@@ -48,18 +64,6 @@ class Generation:
         return news
 
 
-class _Unwanted(Generation):
-    """A sequence of which the next token is found to have no reader."""
-
-    def __init__(self, generation: Generation, leave: Callable[[int], None]) -> None:
-        super().__init__(generation.key, generation.plan)
-        self._leave = leave
-
-    def put(self, news: Progress | TgiError) -> None:
-        del news
-        self._leave(self.key)
-
-
 class Engine:
     """Owns the scheduler of one replica; every call must come from the event loop that it runs on."""
 
@@ -70,6 +74,7 @@ class Engine:
         self._metrics = metrics
         self._keys = count(1)
         self._waiting: dict[int, Generation] = {}
+        self._unwanted: set[int] = set()
         self._timer: asyncio.TimerHandle | None = None
 
     def take_permit(self) -> int:
@@ -78,6 +83,7 @@ class Engine:
         Raises:
             TgiError: all are taken.
         """
+        self._advance()
         key = next(self._keys)
         if not self._scheduler.take_permit(key):
             raise overloaded()
@@ -100,17 +106,17 @@ class Engine:
 
     def leave(self, key: int) -> None:
         """Note that nobody wants this sequence any more; after its end this does nothing."""
-        self._waiting.pop(key, None)
-        self._scheduler.leave(key)
+        self._advance()
+        self._let_go(key)
 
     def leave_at_next_token(self, key: int) -> None:
         """Let go of a sequence as streamed completions do, which notice a gone client only when they next send."""
-        generation = self._waiting.get(key)
-        if generation is not None:
-            self._waiting[key] = _Unwanted(generation, self.leave)
+        if key in self._waiting:
+            self._unwanted.add(key)
 
     def fail_batch(self, message: str) -> None:
         """Let the step that runs, or the next one, fail."""
+        self._advance()
         self._scheduler.fail_step(message)
 
     def stall(self, seconds: float) -> None:
@@ -155,9 +161,18 @@ class Engine:
             self._timer = None
 
     def _advance(self) -> float:
+        """Catch up with the clock, step by step, since every token is told by itself."""
         now = self._clock.now()
-        self._deliver(self._scheduler.advance(now))
+        while (at := self._scheduler.next_step_at) is not None and at <= now:
+            self._deliver(self._scheduler.advance(at))
+        for key in [key for key in self._unwanted if key not in self._waiting]:
+            self._let_go(key)
         return now
+
+    def _let_go(self, key: int) -> None:
+        self._waiting.pop(key, None)
+        self._unwanted.discard(key)
+        self._scheduler.leave(key)
 
     def _arm(self) -> None:
         if self._timer is not None:
@@ -180,35 +195,45 @@ class Engine:
         self._metrics.put("tgi_batch_current_max_tokens", self._scheduler.held_kv_tokens)
 
     def _deliver(self, results: list[Result]) -> None:
-        ended = {result.key: result for result in results if isinstance(result, Ended)}
         for result in results:
             match result:
-                case TokenProduced():
-                    self._token(result, ended.get(result.key))
+                case StepsEnded():
+                    self._metrics.steps(result)
+                case Ended():
+                    self._ended(result)
                 case Failed():
                     self._failed(result)
                 case Dropped():
                     self._metrics.count("tgi_request_failure", ("err", "dropped"))
                 case ChunkQueued():
                     self._observe_validated(result.input_tokens, result.chunk_tokens)
-                case StepEnded():
-                    self._metrics.step(result)
-                case Ended():
-                    # Told with its last token.
+                case FirstToken() | Preempted():
+                    # A first token is told with all others; TGI preempts nothing.
                     pass
+        for generation in tuple(self._waiting.values()):
+            self._tell(generation, self._scheduler.output_tokens(generation.key), None)
 
-    def _token(self, token: TokenProduced, ended: Ended | None) -> None:
-        self._metrics.observe("tgi_request_skipped_tokens", 0)
-        is_last = ended is not None and ended.output_tokens == token.index
-        generation = self._waiting.pop(token.key, None) if is_last else self._waiting.get(token.key)
+    def _ended(self, ended: Ended) -> None:
+        generation = self._waiting.pop(ended.key, None)
         if generation is not None:
-            generation.put(Progress(token.index, ended if is_last else None))
+            self._tell(generation, ended.output_tokens, ended)
+
+    def _tell(self, generation: Generation, output_tokens: int, ended: Ended | None) -> None:
+        new_tokens = output_tokens - generation.told_tokens
+        if new_tokens <= 0:
+            return
+        for _ in range(new_tokens):
+            self._metrics.observe("tgi_request_skipped_tokens", 0)
+        generation.tell(output_tokens, ended)
+        if generation.key in self._unwanted:
+            # Nobody reads this token: the sender finds out by it.
+            self._waiting.pop(generation.key, None)
 
     def _failed(self, failed: Failed) -> None:
         self._metrics.count("tgi_request_failure", ("err", "generation"))
         generation = self._waiting.pop(failed.key, None)
         if generation is not None:
-            generation.put(lost_batch(failed.message))
+            generation.fail(lost_batch(failed.message))
 
     def _observe_validated(self, input_tokens: int, chunk_tokens: int) -> None:
         self._metrics.observe("tgi_request_input_length", input_tokens)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from llmshed.emulator.metric_table import QUANTILES, TABLE, Kind, edges_of
 from llmshed.simulation.parameters import ReplicaParameters
-from llmshed.simulation.results import StepEnded
+from llmshed.simulation.results import StepsEnded
 
 Label = tuple[str, str] | None
 MOST_SAMPLES = 1024
@@ -38,10 +38,10 @@ class TgiMetrics:
         self._seen: dict[str, dict[Label, _Distribution]] = {}
         self._edges: dict[str, tuple[float, ...]] = {}
 
-    def count(self, name: str, label: Label = None) -> None:
-        """Add one to a counter."""
+    def count(self, name: str, label: Label = None, times: int = 1) -> None:
+        """Add to a counter."""
         series = self._values.setdefault(name, {})
-        series[label] = series.get(label, 0) + 1
+        series[label] = series.get(label, 0) + times
 
     def put(self, name: str, value: float) -> None:
         """Set a gauge."""
@@ -58,24 +58,26 @@ class TgiMetrics:
         if TABLE[name].kind is Kind.SUMMARY:
             distribution.samples.append(value)
 
-    def step(self, step: StepEnded) -> None:
-        """Record one engine call."""
-        method = ("method", step.kind.value)
-        self.count("tgi_batch_inference_count", method)
-        if step.joined:
-            self.observe("tgi_batch_next_size", step.joined)
-        if step.join_reason is not None:
-            self.count("tgi_batch_concat", ("reason", step.join_reason.value))
-        if step.failed:
+    def steps(self, steps: StepsEnded) -> None:
+        """Record engine calls; of several that were told together each is taken to have lasted as long."""
+        method = ("method", steps.kind.value)
+        self.count("tgi_batch_inference_count", method, steps.count)
+        if steps.joined:
+            self.observe("tgi_batch_next_size", steps.joined)
+        if steps.join_reason is not None:
+            self.count("tgi_batch_concat", ("reason", steps.join_reason.value))
+        if steps.failed:
             self.count("tgi_batch_inference_failure", method)
             return
-        self.count("tgi_batch_inference_success", method)
-        self.observe("tgi_batch_inference_duration", step.seconds, method)
-        # The model knows one duration of a step: all of it is the forward pass, none detokenising or filtering.
-        self.observe("tgi_batch_forward_duration", step.seconds, method)
-        self.observe("tgi_batch_decode_duration", 0.0, method)
-        self.observe("tgi_batch_filter_duration", 0.0, method)
-        if step.join_reason is not None:
+        self.count("tgi_batch_inference_success", method, steps.count)
+        for _ in range(steps.count):
+            seconds = steps.seconds / steps.count
+            self.observe("tgi_batch_inference_duration", seconds, method)
+            # The model knows one duration of a step: all of it is the forward pass, none detokenising or filtering.
+            self.observe("tgi_batch_forward_duration", seconds, method)
+            self.observe("tgi_batch_decode_duration", 0.0, method)
+            self.observe("tgi_batch_filter_duration", 0.0, method)
+        if steps.join_reason is not None:
             self.observe("tgi_batch_concat_duration", 0.0, ("method", "decode"))
 
     def render(self) -> str:

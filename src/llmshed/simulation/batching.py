@@ -3,69 +3,101 @@
 from collections import deque
 from dataclasses import dataclass
 
-from llmshed.simulation.kv import KvBlocks
+from llmshed.simulation.kv import Kv
 from llmshed.simulation.results import Dropped
 from llmshed.simulation.sequences import Entry
 
 
 @dataclass(frozen=True, slots=True)
+class Room:
+    """What the coming step has room for.
+
+    Args:
+        prefill_tokens: prompt tokens to work through; 0 for none.
+        seats: most entries that may join; None for any number.
+        least: with fewer entries than this all stay where they are; 0 for any number.
+        chunked: whether a prompt may be cut.
+        speculated_tokens: KV tokens that each entry needs beyond input and output for guesses.
+    """
+
+    prefill_tokens: int
+    seats: int | None
+    least: int
+    chunked: bool
+    speculated_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class Joiners:
-    """Entries that leave the front of the queue together, and abandoned ones that were found on the way."""
+    """What a look at the queue came to.
+
+    Args:
+        entries: those that leave the front of the queue together.
+        dropped: abandoned ones that were found on the way.
+        blocked: whether the front did not fit, so that nothing starts before something that runs has ended.
+    """
 
     entries: tuple[Entry, ...]
     dropped: tuple[Dropped, ...]
+    blocked: bool
 
 
-def take_from_front(
-    queue: deque[Entry], kv: KvBlocks, prefill_budget_tokens: int, least: int, *, chunked: bool
-) -> Joiners:
-    """Take entries strictly from the front while their KV and the prefill budget allow it.
+def take_from_front(queue: deque[Entry], kv: Kv, room: Room) -> Joiners:
+    """Take entries strictly from the front while KV, seats and the prefill budget allow it.
 
     The first entry that does not fit stays in front and ends the search: no smaller one passes it. An entry taken
-    holds its KV and knows, in `next_prefill_tokens`, how much of its prompt the coming step works through. With
-    chunked prefill the last entry is cut to what is left of the budget.
+    holds its KV and knows, in `next_prefill_tokens`, how much of its prompt the coming step works through; what the
+    prefix cache has of it counts as worked through. With chunked prefill the last entry is cut to what is left of the
+    budget.
 
     Args:
         queue: waiting entries, oldest in front; changed.
         kv: blocks; changed.
-        prefill_budget_tokens: prompt tokens that the step has room for.
-        least: with fewer entries than this all stay where they are; 0 for any number.
-        chunked: whether a prompt may be cut.
+        room: what may be taken.
     """
+    if len(queue) < room.least or room.seats == 0:
+        return Joiners((), (), blocked=room.seats == 0)
     dropped: list[Dropped] = []
     taken: list[Entry] = []
-    room = prefill_budget_tokens
-    if len(queue) < least:
-        return Joiners((), ())
-    while queue:
+    left = room.prefill_tokens
+    while queue and len(taken) != room.seats:
         entry = queue[0]
         if entry.abandoned:
             queue.popleft()
             dropped.append(Dropped(entry.key, while_queued=True))
             continue
-        piece = min(entry.input_tokens, room) if chunked else entry.input_tokens
-        if piece == 0 or piece > room:
-            break
-        tokens = entry.input_tokens + entry.chunk_tokens - 1
-        allocation = kv.allocate(entry.key, tokens, entry.sequence.blocks, entry.input_tokens)
-        if allocation is None:
+        if left == 0 or not _allocate(entry, kv, room, left):
             break
         queue.popleft()
-        entry.blocks = allocation.blocks
-        entry.next_prefill_tokens = piece
         taken.append(entry)
-        room -= piece
-        if piece < entry.input_tokens:
+        left -= entry.next_prefill_tokens
+        if entry.prefilled_tokens + entry.next_prefill_tokens < entry.input_tokens:
             break
-    if len(taken) < least:
+    if len(taken) < room.least:
         _put_back(queue, kv, taken)
-        taken = []
-    return Joiners(tuple(taken), tuple(dropped))
+        return Joiners((), tuple(dropped), blocked=False)
+    return Joiners(tuple(taken), tuple(dropped), blocked=bool(queue) and not taken)
 
 
-def _put_back(queue: deque[Entry], kv: KvBlocks, taken: list[Entry]) -> None:
+def _allocate(entry: Entry, kv: Kv, room: Room, left_tokens: int) -> bool:
+    tokens = entry.input_tokens + entry.chunk_tokens + room.speculated_tokens - 1
+    allocation = kv.allocate(entry.key, tokens, entry.prompt, entry.input_tokens)
+    if allocation is None:
+        return False
+    # A forward pass needs at least one token, though all may be cached.
+    cached = min(allocation.cached_tokens, entry.input_tokens - 1)
+    rest = entry.input_tokens - cached
+    if rest > left_tokens and not room.chunked:
+        kv.free(entry.key)
+        return False
+    entry.blocks = allocation.blocks
+    entry.cached_tokens = entry.prefilled_tokens = cached
+    entry.next_prefill_tokens = min(rest, left_tokens)
+    return True
+
+
+def _put_back(queue: deque[Entry], kv: Kv, taken: list[Entry]) -> None:
     for entry in reversed(taken):
         kv.free(entry.key)
-        entry.blocks = 0
-        entry.next_prefill_tokens = 0
+        entry.blocks = entry.cached_tokens = entry.prefilled_tokens = entry.next_prefill_tokens = 0
         queue.appendleft(entry)

@@ -2,11 +2,16 @@
 
 from dataclasses import dataclass, field
 
+from llmshed.simulation.attention import Attention
 from llmshed.simulation.cost import StepTimes, within
+from llmshed.simulation.pace import Pace
 from llmshed.simulation.versions import VersionRules, version_rules
 
 CHUNK_TOKENS = 1024
 """TGI's DEFAULT_GENERATION_LENGTH: output is reserved, and from 3.1.1 produced, in chunks of this size."""
+
+MAX_SPECULATED_TOKENS = 64
+"""Far above what speculation guesses ahead in practice, which is 2 to 5."""
 
 MAX_TOKENS = 100_000_000
 """Bound on every token parameter: far above any engine, low enough that nothing overflows or never ends."""
@@ -22,8 +27,17 @@ class ReplicaParameters:
         max_input_tokens: longest prompt.
         max_total_tokens: longest prompt and output of one sequence.
         max_batch_prefill_tokens: most tokens that one step works through.
+        max_batch_size: most running sequences; None for any number. With chunked prefill it holds only for those that
+            start a batch from idle, as in TGI.
         kv_tokens: size of the KV cache, `max_batch_total_tokens`.
-        block_tokens: KV tokens of one block; 1 with flashinfer.
+        block_tokens: KV tokens of one block.
+        attention: kernels; None when not known. They settle the size of a block, and paged attention has neither
+            chunked prefill nor a prefix cache.
+        chunked_prefill: False as with PREFILL_CHUNKING=0; what it comes to is `prefills_in_pieces`.
+        prefix_caching: whether prompts that begin alike are computed once. TGI turns it on by itself from 3.0 with
+            flashinfer; here it has to be asked for.
+        speculate: tokens guessed ahead in a decode step; above 0 there is no chunked prefill.
+        accepted_tokens: guesses of a step that prove right, in the mean; up to `speculate`.
         max_client_batch_size: most prompts in one completions request.
         max_best_of: most sequences that one native request may ask for.
         max_stop_sequences: most stop texts of one request.
@@ -36,8 +50,14 @@ class ReplicaParameters:
     max_input_tokens: int = 8191
     max_total_tokens: int = 8192
     max_batch_prefill_tokens: int = 4096
+    max_batch_size: int | None = None
     kv_tokens: int = 49_152
     block_tokens: int = 1
+    attention: Attention | None = None
+    chunked_prefill: bool = True
+    prefix_caching: bool = False
+    speculate: int = 0
+    accepted_tokens: float = 0.0
     max_client_batch_size: int = 4
     max_best_of: int = 2
     max_stop_sequences: int = 4
@@ -60,7 +80,23 @@ class ReplicaParameters:
         within("block_tokens", self.block_tokens, 1, 4096)
         for name in ("max_client_batch_size", "max_best_of", "max_stop_sequences", "max_waiting_steps"):
             within(name, getattr(self, name), 1, 1_000_000)
+        if self.max_batch_size is not None:
+            within("max_batch_size", self.max_batch_size, 1, 1_000_000)
+        within("speculate", self.speculate, 0, MAX_SPECULATED_TOKENS)
+        within("accepted_tokens", self.accepted_tokens, 0, self.speculate)
         self._check_together()
+        self._check_cache()
+
+    def _check_cache(self) -> None:
+        if self.attention is not None and self.block_tokens != self.attention.block_tokens:
+            raise ValueError(
+                f"block_tokens {self.block_tokens} does not go with attention {self.attention.value}, "
+                f"whose blocks have {self.attention.block_tokens}"
+            )
+        if self.prefix_caching and not self.rules.knows_prefix_caching:
+            raise ValueError(f"prefix_caching is not known to TGI {self.version}: 2.3.0 and later have it")
+        if self.prefix_caching and self.attention is Attention.PAGED:
+            raise ValueError("prefix_caching is not possible with attention paged")
 
     def _check_together(self) -> None:
         if self.max_input_tokens >= self.max_total_tokens:
@@ -72,13 +108,24 @@ class ReplicaParameters:
                 f"max_total_tokens {self.max_total_tokens} does not fit kv_tokens {self.kv_tokens} "
                 f"in blocks of {self.block_tokens}, of which one is the engine's own"
             )
-        if not self.rules.chunked_prefill and self.max_batch_prefill_tokens < self.max_input_tokens:
+        if not self.prefills_in_pieces and self.max_batch_prefill_tokens < self.max_input_tokens:
             raise ValueError(
                 f"max_batch_prefill_tokens {self.max_batch_prefill_tokens} must be at least max_input_tokens "
-                f"{self.max_input_tokens} for TGI {self.version}, which prefills a prompt in one step"
+                f"{self.max_input_tokens} for TGI {self.version} as set up here, which prefills a prompt in one step"
             )
 
     @property
     def usable_blocks(self) -> int:
         """Return the blocks that requests may hold; block 0 is kept for health checks."""
         return self.kv_tokens // self.block_tokens - 1
+
+    @property
+    def prefills_in_pieces(self) -> bool:
+        """Say whether a prompt is prefilled in pieces beside decoding sequences (server/models/model.py)."""
+        asked = self.rules.chunked_prefill and self.chunked_prefill
+        return asked and self.speculate == 0 and self.attention is not Attention.PAGED
+
+    @property
+    def pace(self) -> Pace:
+        """Return the tokens that decode steps give a sequence."""
+        return Pace(self.accepted_tokens)

@@ -22,15 +22,6 @@ class JoinReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class TokenProduced:
-    """One output token; `index` counts from 1 over all chunks of the sequence."""
-
-    key: int
-    index: int
-    at: float
-
-
-@dataclass(frozen=True, slots=True)
 class FirstToken:
     """The first output token of a sequence; those after it follow from `ReplicaModel.output_tokens`."""
 
@@ -113,23 +104,4 @@ class Failed:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class StepEnded:
-    """One engine call ended.
-
-    Args:
-        kind: prefill or decode.
-        seconds: what the call took, a stall included.
-        joined: sequences that joined with it; 0 for a decode.
-        join_reason: why they joined a batch that was running; None when nothing ran or nothing joined.
-        failed: whether the call failed, and the batch with it.
-    """
-
-    kind: StepKind
-    seconds: float
-    joined: int
-    join_reason: JoinReason | None
-    failed: bool
-
-
-Result = TokenProduced | ChunkQueued | Ended | Dropped | Failed | StepEnded
+Result = FirstToken | StepsEnded | ChunkQueued | Preempted | Ended | Dropped | Failed

@@ -73,7 +73,7 @@ class SequenceView:
     abandoned: bool
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Entry:
     """A queued or running sequence; changed by the scheduler only.
 
@@ -84,6 +84,16 @@ class Entry:
         ceiling_tokens: output after which no further chunk is queued.
         order: place in the line; grows with each time that an entry joins the tail.
         queued_at: when it first joined the queue, in seconds.
+        prompt: identity of the present chunk's prompt for the prefix cache; None when it takes no part in it.
+        started_at: when its first chunk joined a batch.
+        cached_tokens: leading tokens of the prompt that the prefix cache had.
+        prefilled_tokens: tokens of the prompt that are in the KV, cached ones included.
+        next_prefill_tokens: piece of the prompt that the coming step works through.
+        earlier_tokens: output of the chunks before the present one.
+        decoding_since: decode step of the batch at which it gave the first token of its chunk; None before that.
+        blocks: KV blocks that it holds.
+        abandoned: whether its client is gone.
+        phase: where it is.
     """
 
     sequence: Sequence
@@ -92,11 +102,13 @@ class Entry:
     ceiling_tokens: int
     order: int
     queued_at: float
+    prompt: PromptBlocks | None = None
     started_at: float | None = None
+    cached_tokens: int = 0
     prefilled_tokens: int = 0
     next_prefill_tokens: int = 0
-    chunk_generated_tokens: int = 0
-    generated_tokens: int = 0
+    earlier_tokens: int = 0
+    decoding_since: int | None = None
     blocks: int = 0
     abandoned: bool = False
     phase: Phase = field(default=Phase.QUEUED)
@@ -110,3 +122,11 @@ class Entry:
     def prefilling(self) -> bool:
         """Say whether part of the prompt still waits to be worked through."""
         return self.prefilled_tokens < self.input_tokens
+
+    @property
+    def chunk_end_tokens(self) -> int:
+        """Return the output at which the present chunk ends: where the model stops by itself, or else its ceiling."""
+        natural = self.sequence.natural_end
+        if natural is None:
+            return self.chunk_tokens
+        return max(min(natural.after_tokens - self.earlier_tokens, self.chunk_tokens), 1)

@@ -29,12 +29,14 @@ class VersionRules:
         chunked_prefill: whether a prompt is prefilled in pieces beside decoding sequences.
         waiting_served_ratio: least share of the running batch that must wait before a join pauses it; used only
             without chunked prefill.
+        knows_prefix_caching: whether it can keep the KV of prompts that ended.
     """
 
     default_output_tokens: int | None
     chunking: Chunking
     chunked_prefill: bool
     waiting_served_ratio: float
+    knows_prefix_caching: bool = False
 
 
 def parse_version(version: str) -> tuple[int, int, int]:
@@ -62,7 +64,12 @@ def version_rules(version: str) -> VersionRules:
     if number < (2, 0, 0):
         return VersionRules(100, Chunking.NEVER, chunked_prefill=False, waiting_served_ratio=1.2)
     if number < (3, 0, 0):
-        return VersionRules(100, Chunking.NEVER, chunked_prefill=False, waiting_served_ratio=0.3)
-    if number < (3, 1, 1):
-        return VersionRules(None, Chunking.WHEN_ABSENT, chunked_prefill=True, waiting_served_ratio=0.3)
-    return VersionRules(None, Chunking.ALWAYS, chunked_prefill=True, waiting_served_ratio=0.3)
+        return VersionRules(
+            100,
+            Chunking.NEVER,
+            chunked_prefill=False,
+            waiting_served_ratio=0.3,
+            knows_prefix_caching=number >= (2, 3, 0),
+        )
+    chunking = Chunking.WHEN_ABSENT if number < (3, 1, 1) else Chunking.ALWAYS
+    return VersionRules(None, chunking, chunked_prefill=True, waiting_served_ratio=0.3, knows_prefix_caching=True)

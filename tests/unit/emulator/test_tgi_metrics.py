@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from llmshed.emulator.metric_table import TABLE, Kind, edges_of
 from llmshed.emulator.metrics import MOST_SAMPLES, TgiMetrics
 from llmshed.simulation.parameters import ReplicaParameters
-from llmshed.simulation.results import JoinReason, StepEnded, StepKind
+from llmshed.simulation.results import JoinReason, StepKind, StepsEnded
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_a_summary_forgets_its_oldest_values_but_counts_them() -> None:
 
 def test_a_failed_call_counts_as_failure_and_has_no_duration() -> None:
     metrics = TgiMetrics(ReplicaParameters())
-    metrics.step(StepEnded(StepKind.DECODE, 0.1, 0, None, failed=True))
+    metrics.steps(StepsEnded(StepKind.DECODE, 1, 0.1, 0, None, failed=True))
     text = metrics.render()
     assert 'tgi_batch_inference_failure{method="decode"} 1' in text
     assert "tgi_batch_inference_duration" not in text
@@ -116,8 +116,17 @@ def test_a_failed_call_counts_as_failure_and_has_no_duration() -> None:
 
 def test_a_join_is_counted_with_its_reason() -> None:
     metrics = TgiMetrics(ReplicaParameters())
-    metrics.step(StepEnded(StepKind.PREFILL, 0.1, 2, JoinReason.CHUNKING, failed=False))
+    metrics.steps(StepsEnded(StepKind.PREFILL, 1, 0.1, 2, JoinReason.CHUNKING, failed=False))
     text = metrics.render()
     assert 'tgi_batch_concat{reason="chunking"} 1' in text
     assert "tgi_batch_next_size_count 1" in text
     assert 'tgi_batch_inference_success{method="prefill"} 1' in text
+
+
+def test_calls_told_together_are_counted_one_by_one() -> None:
+    metrics = TgiMetrics(ReplicaParameters())
+    metrics.steps(StepsEnded(StepKind.DECODE, 4, 0.5, 0, None, failed=False))
+    text = metrics.render()
+    assert 'tgi_batch_inference_count{method="decode"} 4' in text
+    assert 'tgi_batch_inference_duration_count{method="decode"} 4' in text
+    assert 'tgi_batch_inference_duration_sum{method="decode"} 0.5' in text
