@@ -1,0 +1,40 @@
+"""The gateway's own time: one process that works on requests one after the other before the gate sees them."""
+
+from collections import deque
+
+from llmshed.whatif.visits import Try
+
+
+class Front:
+    """One server, first come first served.
+
+    Args:
+        seconds_per_request: time for each try.
+        seconds_per_input_token: time for each token of its prompt, counted once however many copies run.
+    """
+
+    def __init__(self, seconds_per_request: float, seconds_per_input_token: float) -> None:
+        """Start idle."""
+        self._seconds_per_request = seconds_per_request
+        self._seconds_per_input_token = seconds_per_input_token
+        self._free_at = 0.0
+        self._line: deque[tuple[float, Try]] = deque()
+
+    def __len__(self) -> int:
+        """Return how many stand here."""
+        return len(self._line)
+
+    @property
+    def next_at(self) -> float | None:
+        """Return when the first in line is done; None when nobody stands here."""
+        return self._line[0][0] if self._line else None
+
+    def take(self, attempt: Try, now: float) -> None:
+        """Put a try at the end of the line."""
+        work = self._seconds_per_request + self._seconds_per_input_token * attempt.visit.traced.input_tokens
+        self._free_at = max(self._free_at, now) + work
+        self._line.append((self._free_at, attempt))
+
+    def pop(self) -> Try:
+        """Return the first in line, which is done."""
+        return self._line.popleft()[1]

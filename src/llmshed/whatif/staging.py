@@ -1,0 +1,127 @@
+"""From what the operator wrote and the replica that is simulated to the setting of one run, as the daemon takes them.
+
+The replicas of the configuration are replaced: each pool gets copies of one simulated replica, which tells of itself
+what an engine of its version tells. Every traced request asks for the model of the first pool.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from math import floor
+
+from llmshed.admission.controller import AdmissionController
+from llmshed.admission.events import ReplicaUp
+from llmshed.admission.policy import ReplicaSpec
+from llmshed.admission.request import Lane
+from llmshed.admission.settings import EngineLimits, admission_policy, replica_spec, spec_warnings
+from llmshed.config.pools import PoolSettings
+from llmshed.config.settings import Config
+from llmshed.profile import Profile
+from llmshed.simulation.model import ReplicaModel
+from llmshed.simulation.parameters import CHUNK_TOKENS, ReplicaParameters
+from llmshed.simulation.scheduler import Scheduler
+from llmshed.simulation.versions import Chunking, parse_version
+from llmshed.whatif.setting import Objectives, Setting
+
+SIMULATED_MODEL = "llmshed/simulated"
+"""What a simulated replica calls its model, for pools whose model is `auto`."""
+_LAST_TO_TELL_KV = (2, 3, 0)
+"""First version whose `/info` does not tell `max_batch_total_tokens`."""
+
+
+def setting_from(
+    config: Config, profiles: Mapping[str, Profile], parameters: ReplicaParameters, copies: Mapping[str, int]
+) -> Setting:
+    """Return the setting of one run.
+
+    Args:
+        config: the operator's configuration; its tenants need no keys here.
+        profiles: profile of each pool that has one, by the pool's name.
+        parameters: what every replica is.
+        copies: replicas of each pool, by its name, at least 1.
+
+    Raises:
+        ValueError: a pool has no copies; the text names it.
+    """
+    policy = admission_policy(config, {pool.name: SIMULATED_MODEL for pool in config.pools})
+    limits = engine_limits(parameters)
+    specs: list[ReplicaSpec] = []
+    warnings: list[str] = []
+    for pool in config.pools:
+        if copies.get(pool.name, 0) < 1:
+            raise ValueError(f"pool {pool.name} has no replicas: each pool takes at least 1")
+        profile = profiles.get(pool.name)
+        first = _spec(config, pool, limits, parameters, profile)
+        warnings += spec_warnings(first, limits, profile)
+        specs += [replace(first, name=f"{pool.name}-{number}") for number in range(1, copies[pool.name] + 1)]
+    model = policy.pools[0].model
+    warnings += [
+        f"pool {pool.name} serves {pool.model}, and every request of the trace asks for {model}: it gets none"
+        for pool in policy.pools
+        if not pool.serves(model)
+    ]
+    lanes = config.lanes
+    bulk_tpot = lanes.bulk.tpot_objective_seconds
+    tpot_seconds = {Lane.INTERACTIVE: lanes.interactive.tpot_objective_seconds}
+    return Setting(
+        policy=policy,
+        specs=tuple(specs),
+        models={spec.name: Scheduler(parameters) for spec in specs},
+        parameters=parameters,
+        build_model=_builder(parameters),
+        objectives=Objectives(tpot_seconds | {Lane.BULK: bulk_tpot, Lane.OVERFLOW: bulk_tpot}),
+        model=model,
+        default_tenant=next(iter(policy.tenants)),
+        retry_jitter_ratio=config.admission.retry_jitter_ratio,
+        max_retry_after_seconds=config.admission.max_retry_after_seconds,
+        warnings=tuple(warnings),
+    )
+
+
+def build_controller(setting: Setting) -> AdmissionController:
+    """Return the daemon's own controller with all replicas up."""
+    controller = AdmissionController(setting.policy)
+    for spec in setting.specs:
+        controller.handle(ReplicaUp(spec), 0.0)
+    return controller
+
+
+def engine_limits(parameters: ReplicaParameters) -> EngineLimits:
+    """Return what the `/info` of an engine of this version tells; the size of its KV cache only old ones tell."""
+    tells_kv = parse_version(parameters.version) < _LAST_TO_TELL_KV
+    return EngineLimits(
+        max_concurrent_requests=parameters.max_concurrent_requests,
+        max_input_tokens=parameters.max_input_tokens,
+        max_total_tokens=parameters.max_total_tokens,
+        max_batch_total_tokens=parameters.kv_tokens if tells_kv else None,
+    )
+
+
+def spread_copies(config: Config, total: int) -> dict[str, int]:
+    """Return how many of `total` replicas each pool gets: by the replicas that it lists, and at least one.
+
+    Shares are rounded down and what is left goes to the largest rests, the first pool first among equals.
+
+    Raises:
+        ValueError: there are fewer replicas than pools.
+    """
+    if total < len(config.pools):
+        raise ValueError(f"{total} replicas cannot serve {len(config.pools)} pools: each takes at least 1")
+    listed = {pool.name: len(pool.replicas) for pool in config.pools}
+    spare = total - len(listed)
+    exact = {name: spare * count / sum(listed.values()) for name, count in listed.items()}
+    copies = {name: 1 + floor(share) for name, share in exact.items()}
+    by_rest = sorted(exact, key=lambda name: floor(exact[name]) - exact[name])
+    for name in by_rest[: total - sum(copies.values())]:
+        copies[name] += 1
+    return copies
+
+
+def _builder(parameters: ReplicaParameters) -> Callable[[], ReplicaModel]:
+    return lambda: Scheduler(parameters)
+
+
+def _spec(
+    config: Config, pool: PoolSettings, limits: EngineLimits, parameters: ReplicaParameters, profile: Profile | None
+) -> ReplicaSpec:
+    overrun = CHUNK_TOKENS if parameters.rules.chunking is Chunking.ALWAYS else 0
+    return replica_spec(config, pool, pool.name, limits, overrun, profile)
