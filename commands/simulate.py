@@ -13,28 +13,49 @@ if TYPE_CHECKING:
 
     from llmshed.emulator import EmulatorSettings
     from llmshed.emulator.faults import FaultPlan
-    from llmshed.simulation.parameters import ReplicaParameters
 
 SCHEMA = "llmshed.simulate/1"
 CEILING = "ceiling"
-DEFAULT_KV_TOKENS = 49_152
-DEFAULT_PREFILL_TOKENS = 4_096
+MODEL_ID = "llmshed/simulated"
 MOST_TOKENS = 100_000_000
 
 
 def simulate(
     host: Annotated[str, typer.Option(metavar="HOST", help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="Port; 0 takes a free one.")] = 3000,
+    replica: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|NAME",
+            show_default=False,
+            help="Model and GPU to simulate: a file, or one that ships with llmshed; options below win over it.",
+        ),
+    ] = None,
     tgi_version: Annotated[
-        str, typer.Option(metavar="VERSION", help="Version of TGI to follow, 1.4.0 to 3.x.")
-    ] = "3.3.5",
-    model_id: Annotated[str, typer.Option(metavar="ID", help="Model id to tell.")] = "llmshed/simulated",
+        str | None,
+        typer.Option(
+            metavar="VERSION", show_default=False, help="Version of TGI to follow, 1.4.0 to 3.x; default: 3.3.5."
+        ),
+    ] = None,
+    model_id: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID", show_default=False, help="Model id to tell; default: the replica's, else llmshed/simulated."
+        ),
+    ] = None,
     tokenizer: Annotated[
         str, typer.Option(metavar="DIR|ID", help="Tokenizer directory, hub id, or embedded.")
     ] = "embedded",
     max_concurrent_requests: Annotated[
-        int, typer.Option(min=1, max=1_000_000, metavar="N", help="Permits: sequences queued and running together.")
-    ] = 128,
+        int | None,
+        typer.Option(
+            min=1,
+            max=1_000_000,
+            metavar="N",
+            show_default=False,
+            help="Permits: sequences queued and running together; default: 128.",
+        ),
+    ] = None,
     max_input_tokens: Annotated[
         int | None,
         typer.Option(
@@ -42,8 +63,15 @@ def simulate(
         ),
     ] = None,
     max_total_tokens: Annotated[
-        int, typer.Option(min=2, max=MOST_TOKENS, metavar="N", help="Longest prompt and output of a sequence.")
-    ] = 8_192,
+        int | None,
+        typer.Option(
+            min=2,
+            max=MOST_TOKENS,
+            metavar="N",
+            show_default=False,
+            help="Longest prompt and output of a sequence; default: 8192.",
+        ),
+    ] = None,
     max_batch_prefill_tokens: Annotated[
         int | None,
         typer.Option(
@@ -65,18 +93,49 @@ def simulate(
         ),
     ] = None,
     max_client_batch_size: Annotated[
-        int, typer.Option(min=1, max=1_000_000, metavar="N", help="Most prompts of one completions request.")
-    ] = 4,
-    max_best_of: Annotated[int, typer.Option(min=1, max=1_000_000, metavar="N", help="Largest best_of.")] = 2,
+        int | None,
+        typer.Option(
+            min=1,
+            max=1_000_000,
+            metavar="N",
+            show_default=False,
+            help="Most prompts of one completions request; default: 4.",
+        ),
+    ] = None,
+    max_best_of: Annotated[
+        int | None,
+        typer.Option(min=1, max=1_000_000, metavar="N", show_default=False, help="Largest best_of; default: 2."),
+    ] = None,
     step_seconds: Annotated[
-        float, typer.Option(min=0.000_01, max=3600, metavar="SECONDS", help="Fixed time of a step.")
-    ] = 0.025,
+        float | None,
+        typer.Option(
+            min=0.000_01,
+            max=3600,
+            metavar="SECONDS",
+            show_default=False,
+            help="Fixed time of a step; default: 0.025.",
+        ),
+    ] = None,
     prefill_tokens_per_second: Annotated[
-        float, typer.Option(min=0.1, max=1e9, metavar="N", help="Prompt tokens worked through in a second of steps.")
-    ] = 8_000,
+        float | None,
+        typer.Option(
+            min=0.1,
+            max=1e9,
+            metavar="N",
+            show_default=False,
+            help="Prompt tokens worked through in a second of steps; default: 8000.",
+        ),
+    ] = None,
     decode_sequence_seconds: Annotated[
-        float, typer.Option(min=0, max=10, metavar="SECONDS", help="Time that each decoding sequence adds to a step.")
-    ] = 0.000_1,
+        float | None,
+        typer.Option(
+            min=0,
+            max=10,
+            metavar="SECONDS",
+            show_default=False,
+            help="Time that each decoding sequence adds to a step; default: 0.0001.",
+        ),
+    ] = None,
     output_mean: Annotated[
         str, typer.Option(metavar="N|ceiling", help="Mean natural output length, or ceiling: none ends by itself.")
     ] = "128",
@@ -98,31 +157,34 @@ def simulate(
     It answers as TGI does, counts with real tokenizers and makes up its text. Faults can be changed while it runs by
     POST /_simulate/faults; GET /_simulate/state tells what it holds.
 
-    Example: llmshed simulate --port 3000 --kv-tokens 32768
+    Example: llmshed simulate --port 3000 --replica llama-3-8b-a10g
     """
-    from dataclasses import replace
-
     from llmshed.emulator import EmulatorSettings
-    from llmshed.simulation.cost import StepTimes
 
+    from ._replica import read_replica
+    from ._simulated import simulated_parameters
+
+    described = None if replica is None else read_replica(replica)
+    limits = {
+        "version": tgi_version,
+        "max_concurrent_requests": max_concurrent_requests,
+        "max_input_tokens": max_input_tokens,
+        "max_total_tokens": max_total_tokens,
+        "max_batch_prefill_tokens": max_batch_prefill_tokens,
+        "kv_tokens": kv_tokens,
+        "max_client_batch_size": max_client_batch_size,
+        "max_best_of": max_best_of,
+    }
+    times = {
+        "step_seconds": step_seconds,
+        "seconds_per_prefill_token": None if prefill_tokens_per_second is None else 1 / prefill_tokens_per_second,
+        "seconds_per_decoding_sequence": decode_sequence_seconds,
+    }
+    own_model_id = MODEL_ID if described is None else described.model_id
     try:
-        times = StepTimes(step_seconds, 1 / prefill_tokens_per_second, decode_sequence_seconds)
-        parameters = _parameters(
-            tgi_version,
-            max_input_tokens,
-            max_total_tokens,
-            max_batch_prefill_tokens,
-            kv_tokens,
-            max_concurrent_requests,
-        )
         settings = EmulatorSettings(
-            parameters=replace(
-                parameters,
-                max_client_batch_size=max_client_batch_size,
-                max_best_of=max_best_of,
-                step_times=times,
-            ),
-            model_id=model_id,
+            parameters=simulated_parameters(limits, times, described),
+            model_id=own_model_id if model_id is None else model_id,
             tokenizer=tokenizer,
             seed=seed,
             output_mean_tokens=_mean(output_mean),
@@ -134,30 +196,6 @@ def simulate(
     if not host:  # which would be every interface
         raise typer.BadParameter("--host '': an address or a name is needed, as in 127.0.0.1")
     _run(settings, host, port, as_json=as_json)
-
-
-def _parameters(
-    version: str,
-    max_input: int | None,
-    max_total: int,
-    max_prefill: int | None,
-    kv: int | None,
-    permits: int,
-) -> "ReplicaParameters":
-    """Fill in what TGI's launcher works out from the rest."""
-    from llmshed.simulation.parameters import ReplicaParameters
-    from llmshed.simulation.versions import version_rules
-
-    longest = max_total - 1 if max_input is None else max_input
-    least = DEFAULT_PREFILL_TOKENS if version_rules(version).chunked_prefill else max(DEFAULT_PREFILL_TOKENS, longest)
-    return ReplicaParameters(
-        version=version,
-        max_concurrent_requests=permits,
-        max_input_tokens=longest,
-        max_total_tokens=max_total,
-        max_batch_prefill_tokens=least if max_prefill is None else max_prefill,
-        kv_tokens=max(DEFAULT_KV_TOKENS, max_total) if kv is None else kv,
-    )
 
 
 def _mean(text: str) -> float | None:
