@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import orjson
 
 from llmshed.errors import TraceError
-from llmshed.workload.readers import arena, azure, burstgpt, mooncake
+from llmshed.workload.readers import arena, azure, burstgpt, mooncake, prometheus, servegen
 from llmshed.workload.readers.lines import beginning, shown
 from llmshed.workload.readers.reading import Reading
 from llmshed.workload.readers.table import split_row
@@ -147,5 +147,27 @@ FORMATS: tuple[TraceFormat, ...] = (
         f"columns {', '.join(burstgpt.COLUMNS)}",
         _has_columns(burstgpt.COLUMNS),
         burstgpt.read_burstgpt,
+    ),
+    TraceFormat(
+        "servegen",
+        "ServeGen's rates (CSV) with the lengths beside them (JSON)",
+        f"columns {', '.join(servegen.COLUMNS)}",
+        _has_columns(servegen.COLUMNS),
+        servegen.read_servegen,
+        companion=("_rates.csv", "_lengths.json"),
+    ),
+    TraceFormat(
+        "prometheus",
+        "length histograms of a scrape of /metrics, at a rate that is given",
+        "# HELP or # TYPE",
+        lambda first_line: first_line.startswith(("# HELP ", "# TYPE ")),
+        prometheus.read_scrape,
+    ),
+    TraceFormat(
+        "prometheus-range",
+        "length histograms over time, as /api/v1/query_range answers (JSON)",
+        '{"status":"success"',
+        lambda first_line: first_line.replace(" ", "").startswith('{"status":"success"'),
+        prometheus.read_range,
     ),
 )

@@ -9,6 +9,7 @@ Requests that left early are observed by none of this, and long answers are like
 a little short. Their share is counted, so that a reader can judge.
 """
 
+import math
 from typing import TYPE_CHECKING
 
 from llmshed.workload.sketch import QuantileSketch
@@ -51,6 +52,8 @@ class LengthImputer:
         candidates = (self._by_likeness.get((kind, input_tokens.bit_length())), self._by_kind.get(kind))
         enough = (sketch for sketch in candidates if sketch is not None and sketch.count >= ENOUGH_OBSERVED)
         sketch = next(enough, self._all)
-        least = sketch.share_up_to(produced_tokens)
-        drawn = sketch.quantile(least + (1 - least) * self._rng.random())
-        return None if drawn is None else max(round(drawn), produced_tokens + 1)
+        if not sketch.count:
+            return None
+        shorter = sketch.count * sketch.share_up_to(produced_tokens)
+        drawn = math.floor(shorter + (sketch.count - shorter) * self._rng.random())
+        return max(round(sketch.at_rank(min(drawn, sketch.count - 1))), produced_tokens + 1)

@@ -14,7 +14,7 @@ class QuantileFunction:
     `at(rng.random())`, by inversion.
 
     Args:
-        shares: increasing, each between 0 and 1.
+        shares: never decreasing, each between 0 and 1. A share that stands twice is a jump: no values lie between.
         values: value at each share, never decreasing.
 
     Raises:
@@ -27,9 +27,9 @@ class QuantileFunction:
     def __post_init__(self) -> None:
         if not self.shares or len(self.shares) != len(self.values):
             raise ValueError(f"one value for each share is needed, not {len(self.values)} for {len(self.shares)}")
-        if not all(0 <= share <= 1 for share in self.shares) or not _rises(self.shares, strictly=True):
-            raise ValueError(f"shares increase from 0 to 1, not {list(self.shares)}")
-        if not _rises(self.values, strictly=False):
+        if not all(0 <= share <= 1 for share in self.shares) or not _rises(self.shares):
+            raise ValueError(f"shares rise from 0 to 1, not {list(self.shares)}")
+        if not _rises(self.values):
             raise ValueError(f"quantiles never decrease, not {list(self.values)}")
 
     def at(self, share: float) -> float:
@@ -44,5 +44,5 @@ class QuantileFunction:
         return below + (above - below) * (share - low) / (high - low)
 
 
-def _rises(row: Sequence[float], *, strictly: bool) -> bool:
-    return all(first < second if strictly else first <= second for first, second in pairwise(row))
+def _rises(row: Sequence[float]) -> bool:
+    return all(first <= second for first, second in pairwise(row))

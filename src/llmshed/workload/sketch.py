@@ -103,6 +103,17 @@ class QuantileSketch:
         below = list(accumulate((count for _, count in buckets), initial=self._zeros))
         return tuple(self._at(math.floor(share * (self.count - 1)), buckets, below) for share in shares)
 
+    def at_rank(self, rank: int) -> float:
+        """Return the value that `rank` values are below or equal to, to within `relative_error`; ranks start at 0.
+
+        Raises:
+            ValueError: there are not that many values.
+        """
+        if not 0 <= rank < self.count:
+            raise ValueError(f"ranks from 0 to {self.count - 1} are accepted, not {rank}")
+        buckets = sorted(self._buckets.items())
+        return self._at(rank, buckets, list(accumulate((count for _, count in buckets), initial=self._zeros)))
+
     def share_up_to(self, value: float) -> float:
         """Return the share of the values that do not exceed `value`; 0 while nothing was added.
 

@@ -73,6 +73,18 @@ def test_an_empty_sketch_tells_nothing() -> None:
     assert (sketch.mean(), sketch.least, sketch.most, sketch.count) == (None, None, None, 0)
 
 
+def test_ranks_and_shares_are_those_of_the_sorted_list() -> None:
+    values = [float(value) for value in (0, 0, 1, 2, 4, 8, 16, 16, 1000)]
+    sketch = sketch_of(values)
+    assert [sketch.at_rank(rank) for rank in range(9)] == pytest.approx(values, rel=0.01)
+    assert [sketch.share_up_to(value) for value in (-1, 0, 1.1, 3, 17, 999, 2000, math.inf)] == pytest.approx(
+        [0, 2 / 9, 3 / 9, 4 / 9, 8 / 9, 8 / 9, 1, 1]
+    )
+    assert QuantileSketch().share_up_to(5.0) == 0.0
+    with pytest.raises(ValueError, match="ranks from 0 to 8"):
+        sketch.at_rank(9)
+
+
 def test_a_value_counts_as_often_as_told() -> None:
     sketch = QuantileSketch()
     sketch.add(10.0, times=99)

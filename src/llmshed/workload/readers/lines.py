@@ -7,6 +7,7 @@ from llmshed.errors import TraceError
 LONGEST_LINE_BYTES = 1 << 20
 """The longest lines known, prefix ids of a prompt of a million tokens, take 20 KB."""
 
+LONGEST_WHOLE_BYTES = 1 << 26
 LONGEST_BEGINNING_BYTES = 1 << 16
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -27,6 +28,20 @@ def numbered_lines(chunks: Iterable[bytes]) -> Iterator[tuple[int, str]]:
         text = _text(line[len(_BYTE_ORDER_MARK) :] if marked else line, number)
         if text and not text.isspace():
             yield number, text
+
+
+def whole_text(chunks: Iterable[bytes]) -> str:
+    """Return a file that is no list of requests, whole.
+
+    Raises:
+        TraceError: it is longer than `LONGEST_WHOLE_BYTES`, holds a NUL byte or is not UTF-8.
+    """
+    taken = bytearray()
+    for chunk in chunks:
+        taken += chunk
+        if len(taken) > LONGEST_WHOLE_BYTES:
+            raise TraceError(f"longer than {LONGEST_WHOLE_BYTES} bytes; ask for fewer series or a longer step")
+    return _text(bytes(taken).removeprefix(_BYTE_ORDER_MARK), None)
 
 
 def beginning(chunks: Iterable[bytes]) -> str:
@@ -70,7 +85,7 @@ def _bound(line: bytearray, number: int) -> None:
         raise TraceError(f"longer than {LONGEST_LINE_BYTES} bytes; a trace has one request a line", number)
 
 
-def _text(line: bytes, number: int) -> str:
+def _text(line: bytes, number: int | None) -> str:
     if b"\0" in line:
         raise TraceError("holds a NUL byte; a trace is text in UTF-8, unpacked", number)
     try:

@@ -1,5 +1,6 @@
 """What a reader is given beside the bytes, and what it leaves beside the requests."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -23,6 +24,9 @@ class Reading:
 
     Attributes:
         skipped: rows that gave no request, by why.
+
+    Raises:
+        ValueError: a rate or duration is not positive and finite.
     """
 
     def __init__(
@@ -33,6 +37,9 @@ class Reading:
         duration_seconds: float | None = None,
         companion: Iterable[bytes] | None = None,
     ) -> None:
+        for told in (rate_per_second, duration_seconds):
+            if told is not None and not 0 < told < math.inf:
+                raise ValueError(f"a rate or duration is more than 0 and finite, not {told}")
         self.rng = rng
         self.rate_per_second = rate_per_second
         self.duration_seconds = duration_seconds
