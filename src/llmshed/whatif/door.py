@@ -49,6 +49,7 @@ class Door:
             feasible=idle is not None and (idle.tpot_seconds or 0.0) <= tpot_objective,
             ttft_objective_seconds=setting.objectives.ttft_seconds(0.0 if idle is None else idle.ttft_seconds),
             tpot_objective_seconds=tpot_objective,
+            wanted_tokens=0 if idle is None else traced.input_tokens * traced.copies + idle.output_tokens,
             first_arrived_at=now,
         )
 

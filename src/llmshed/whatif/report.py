@@ -234,7 +234,7 @@ class RunReport:
         fairness: between tenants.
         replicas: in the order in which they came up.
         ledger: the gate's ledger against the truth.
-        timeline: at even steps, at most a few hundred.
+        timeline: at even steps while there is something to look at, at most a few hundred.
     """
 
     offered_seconds: float

@@ -14,9 +14,9 @@ SHORTEST_TTFT_OBJECTIVE_SECONDS = 1.0
 IDLE_TTFT_MULTIPLE = 5.0
 """How many times its TTFT on an idle replica a request may wait for its first token."""
 GATEWAY_SECONDS_PER_REQUEST = 0.002
-"""Time of the gateway's one process for a request, its relay included, where nobody measured it."""
-GATEWAY_SECONDS_PER_INPUT_TOKEN = 0.000_001
-"""Time for counting one token of a prompt, likewise."""
+"""CPU time of the gateway's process for a short streamed request, as docs/performance.md has it."""
+GATEWAY_SECONDS_PER_INPUT_TOKEN = 0.000_001_5
+"""CPU time for counting one token of a prompt without a cache, likewise."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ class Visit:
         feasible: whether an idle replica could serve it within its objectives.
         ttft_objective_seconds: most time from the first arrival to the first token.
         tpot_objective_seconds: most mean time per token after the first.
+        wanted_tokens: input and output of all its sequences as an idle replica gives them; 0 where it gives none.
         first_arrived_at: when it first came, in seconds.
         tries: how often it has come.
         served: whether any of them got a first token.
@@ -30,6 +31,7 @@ class Visit:
     feasible: bool
     ttft_objective_seconds: float
     tpot_objective_seconds: float
+    wanted_tokens: int
     first_arrived_at: float
     tries: int = 0
     served: bool = False
@@ -38,12 +40,6 @@ class Visit:
     def input_tokens(self) -> int:
         """Return the input tokens of all its sequences."""
         return self.traced.input_tokens * self.traced.copies
-
-    @property
-    def wanted_tokens(self) -> int:
-        """Return input and output tokens of all its sequences, each output as long as model and ceiling let it."""
-        ceiling = max(self.standing.ceiling_tokens, 0)
-        return self.input_tokens + min(self.traced.true_output_tokens, ceiling) * self.traced.copies
 
 
 @dataclass(slots=True)

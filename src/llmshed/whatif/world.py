@@ -9,11 +9,11 @@ same trace, gate, setting and seed give the same run to the last digit.
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from math import inf
+from math import floor, inf
 from typing import TYPE_CHECKING, assert_never
 
 from llmshed.whatif.belief import Belief
-from llmshed.whatif.clients_at_work import ClientModel, ClientsAtWork
+from llmshed.whatif.clients_at_work import ClientsAtWork
 from llmshed.whatif.door import Door
 from llmshed.whatif.front import Front
 from llmshed.whatif.gate import Gate
@@ -24,6 +24,7 @@ from llmshed.whatif.service import Service
 from llmshed.whatif.setting import Setting
 from llmshed.whatif.timeline import Timeline
 from llmshed.whatif.visits import Visit
+from llmshed.workload.clients import ClientModel
 from llmshed.workload.request import TracedRequest
 
 if TYPE_CHECKING:
@@ -212,11 +213,13 @@ class World:
             self._service.hear(self._replicas.advance(replica.name, self._now), self._now)
 
     def _look_until(self, at: float) -> None:
-        """Look at every instant that is due before the next thing happens."""
+        """Look at every instant that is due before the next thing happens; an idle world is looked at once."""
+        step = self._plan.look_seconds
         while self._look_at <= at:
             self._now = self._look_at
             self._look()
-            self._look_at += self._plan.look_seconds
+            idle_steps = 0 if self._service.visits() else floor((at - self._look_at) / step)
+            self._look_at += step * max(idle_steps, 1)
 
     def _look(self) -> None:
         """Compare the ledger with the engines, ask all for broken invariants, and keep a point of the timeline."""
