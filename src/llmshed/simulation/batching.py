@@ -5,26 +5,8 @@ from dataclasses import dataclass
 
 from llmshed.simulation.kv import Kv
 from llmshed.simulation.results import Dropped
+from llmshed.simulation.room import Room
 from llmshed.simulation.sequences import Entry
-
-
-@dataclass(frozen=True, slots=True)
-class Room:
-    """What the coming step has room for.
-
-    Args:
-        prefill_tokens: prompt tokens to work through; 0 for none.
-        seats: most entries that may join; None for any number.
-        least: with fewer entries than this all stay where they are; 0 for any number.
-        chunked: whether a prompt may be cut.
-        speculated_tokens: KV tokens that each entry needs beyond input and output for guesses.
-    """
-
-    prefill_tokens: int
-    seats: int | None
-    least: int
-    chunked: bool
-    speculated_tokens: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,11 @@
 """The simulated replica itself: calls in, results out, `now` given."""
 
 from collections import deque
-from math import floor, inf
+from math import inf
 
 from llmshed.simulation.batch import RunningBatch
-from llmshed.simulation.batching import Room, take_from_front
+from llmshed.simulation.batching import take_from_front
+from llmshed.simulation.cached_kv import CachedKv
 from llmshed.simulation.continuing import prompt_of_chunk
 from llmshed.simulation.cost import StepWork
 from llmshed.simulation.kv import Kv, KvBlocks
@@ -21,6 +22,7 @@ from llmshed.simulation.results import (
     StepKind,
     StepsEnded,
 )
+from llmshed.simulation.room import room_beside, room_from_idle
 from llmshed.simulation.sequences import Entry, FinishReason, Phase, Sequence, SequenceView
 from llmshed.simulation.step import RunningStep, finish_reason, next_chunk, with_prompts, work_through_prompts
 from llmshed.simulation.stretch import Stretch
@@ -40,7 +42,8 @@ class Scheduler:
     def __init__(self, parameters: ReplicaParameters) -> None:
         """Start idle and empty."""
         self._parameters = parameters
-        self._kv: Kv = KvBlocks(parameters.usable_blocks, parameters.block_tokens)
+        cache = CachedKv if parameters.prefix_caching else KvBlocks
+        self._kv: Kv = cache(parameters.usable_blocks, parameters.block_tokens)
         self._permits: set[int] = set()
         self._validating: set[int] = set()
         self._entries: dict[int, Entry] = {}
@@ -213,7 +216,7 @@ class Scheduler:
 
     def _cut_stretch(self) -> None:
         """Let a stretch of decodes end with the step in progress: what comes after it may be something else."""
-        if self._step is not None:
+        if self._step is not None and self._step.stretch.steps > self._steps_told + 1:
             self._step = self._step.cut(self._steps_told + 1)
 
     def _begin_step(self, at: float, results: list[Result]) -> None:
@@ -251,7 +254,11 @@ class Scheduler:
         return min(to_end, max(self._parameters.max_waiting_steps - self._steps_since_join, 1))
 
     def _join(self, at: float, results: list[Result]) -> tuple[tuple[Entry, ...], JoinReason | None]:
-        room, reason = self._room()
+        reason: JoinReason | None = None
+        if len(self._batch):
+            room, reason = room_beside(self._parameters, self._batch, self._steps_since_join)
+        else:
+            room = room_from_idle(self._parameters)
         joiners = take_from_front(self._queue, self._kv, room)
         self._blocked = joiners.blocked
         for dropped in joiners.dropped:
@@ -260,27 +267,8 @@ class Scheduler:
         for entry in joiners.entries:
             entry.phase = Phase.PREFILL
             entry.started_at = at if entry.started_at is None else entry.started_at
-        was_running = len(self._batch) > 0
         self._batch.join(joiners.entries)
-        return joiners.entries, reason if was_running and joiners.entries else None
-
-    def _room(self) -> tuple[Room, JoinReason]:
-        """Return what may join now, and what a join would be called if something runs."""
-        parameters, running = self._parameters, len(self._batch)
-        budget, seats, least = parameters.max_batch_prefill_tokens, parameters.max_batch_size, 0
-        reason = JoinReason.CHUNKING
-        if parameters.prefills_in_pieces:
-            budget = max(budget - self._batch.next_tokens, 0)
-            seats = None if running else seats
-        else:
-            seats = None if seats is None else max(seats - running, 0)
-            reason = JoinReason.WAIT_EXCEEDED
-            if self._steps_since_join < parameters.max_waiting_steps:
-                least = floor(running * parameters.rules.waiting_served_ratio)
-                reason = JoinReason.BACKPRESSURE
-        # TGI rounds the budget up to whole blocks.
-        budget = -(-budget // parameters.block_tokens) * parameters.block_tokens
-        return Room(budget, seats, least, parameters.prefills_in_pieces, parameters.speculate), reason
+        return joiners.entries, reason if joiners.entries else None
 
     def _pass_steps(self, step: RunningStep, now: float, results: list[Result]) -> None:
         """Let the decodes of a stretch end that are due before its last."""
