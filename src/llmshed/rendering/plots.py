@@ -197,6 +197,7 @@ def _shown(x: float, axis: Axis) -> bool:
 def _scale(axes: "Axes", series: Mapping[str, Points], x_axis: Axis, y_most: float | None) -> None:
     if x_axis == "log":
         axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
         values = sorted({x for points in series.values() for x, _ in points if _shown(x, x_axis)})
         if 0 < len(values) <= _MOST_TICKS:
             axes.set_xticks(values, [f"{value:g}" for value in values])

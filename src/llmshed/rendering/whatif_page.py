@@ -70,14 +70,16 @@ def whatif_page(result: WhatifResult, version: str, *, drawn: bool = True) -> Pa
 
 
 def _told(runs: Sequence[Run], label: str) -> str:
-    low, high = runs[0], runs[-1]
-    text = f"{label}: {_goodput(low)} at {factor(low.scale)}"
-    return text + (f", {_goodput(high)} at {factor(high.scale)}." if high is not low else ".")
-
-
-def _goodput(run: Run) -> str:
-    total = run.report.total
-    return f"{number(total.goodput_tokens_per_second)} good tokens/s, {share(total.attainment)} of requests attained"
+    first, last = runs[0], runs[-1]
+    total = first.report.total
+    text = (
+        f"{label}: {number(total.goodput_tokens_per_second)} good tokens/s at {factor(first.scale)}, where"
+        f" {share(total.attainment)} of requests met their objectives"
+    )
+    if last is not first:
+        total = last.report.total
+        text += f"; {number(total.goodput_tokens_per_second)} at {factor(last.scale)}, {share(total.attainment)}"
+    return f"{text}."
 
 
 def _by_scale(runs: Sequence[Run]) -> Iterator[Figure]:

@@ -50,7 +50,7 @@ def part_tables(runs: Sequence[Run], scale: float) -> Iterator[Table]:
             title,
             ("", *(column for column, _ in _PART)),
             rows,
-            f"Quartiles end at {edges} input tokens. TTFT, TPOT in seconds.",
+            f"Quartiles end at {edges} input tokens; infeasible requests are left out; times in seconds.",
         )
 
 
@@ -199,11 +199,11 @@ def _parts(run: Run) -> Iterator[tuple[str, Slice]]:
 
 def _refusals(title: str, chosen: Sequence[Run], runs: Sequence[Run]) -> Table:
     rows = tuple(
-        (run_label(run, runs), reason, count(tries))
+        (f"{run_label(run, runs)}: {reason}", count(tries))
         for run in chosen
         for reason, tries in (sorted(run.report.total.refusals.items()) or (("none", 0),))
     )
-    return Table(title, ("", "reason", "tries"), rows)
+    return Table(title, ("", "tries"), rows)
 
 
 def _broken(chosen: Sequence[Run]) -> str:

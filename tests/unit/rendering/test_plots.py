@@ -105,6 +105,12 @@ def test_a_logarithmic_axis_is_marked_where_there_are_points(lines: str) -> None
     assert [text for text in texts(lines) if re.fullmatch(r"[\d.]+", text)][:4] == ["1", "2", "5", "10"]
 
 
+def test_a_logarithmic_axis_with_many_points_is_marked_in_plain_numbers() -> None:
+    wide = curve(CAPTION, {"ours": [(10 ** (place / 4), 1) for place in range(-8, 9)]}, "log")
+    assert {"0.01", "1", "100"} <= set(texts(wide))
+    assert not [text for text in texts(wide) if "$" in text]
+
+
 def test_one_series_needs_no_legend() -> None:
     assert "ours" not in texts(curve(CAPTION, {"ours": LINES["ours"]}))
 

@@ -30,9 +30,14 @@ def drawings(page: str) -> list[str]:
 
 def test_the_summary_tells_each_policy_at_the_lowest_and_the_highest_scale() -> None:
     ours, none = summary(WhatifResult(FACTS, RUNS))
-    attained = "of requests attained at"
-    assert ours == f"ours: 2,250 good tokens/s, 90.0 % {attained} 1x, 2,225 good tokens/s, 89.0 % {attained} 2.5x."
-    assert none == f"none: 2,250 good tokens/s, 90.0 % {attained} 1x, 1,000 good tokens/s, 40.0 % {attained} 2.5x."
+    attained = "where 90.0 % of requests met their objectives"
+    assert ours == f"ours: 2,250 good tokens/s at 1x, {attained}; 2,225 at 2.5x, 89.0 %."
+    assert none == f"none: 2,250 good tokens/s at 1x, {attained}; 1,000 at 2.5x, 40.0 %."
+
+
+def test_the_summary_of_one_scale_tells_it_once() -> None:
+    (ours,) = summary(WhatifResult(FACTS, RUNS[:1]))
+    assert ours == "ours: 2,250 good tokens/s at 1x, where 90.0 % of requests met their objectives."
 
 
 def test_the_page_goes_from_the_answer_to_the_details(page: str) -> None:

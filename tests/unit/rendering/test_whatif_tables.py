@@ -34,7 +34,7 @@ def test_each_scale_has_a_row_for_each_of_its_runs() -> None:
     }
     assert dict(zip(times.columns, times.rows[0], strict=True))["TTFT p95"] == "0.600"
     assert dict(zip(requests.columns, requests.rows[1], strict=True))["gave up"] == "700"
-    assert refusals.rows[1:] == (("none", "engine_failed", "2"), ("none", "engine_overloaded", "40"))
+    assert refusals.rows[1:] == (("none: engine_failed", "2"), ("none: engine_overloaded", "40"))
     assert len(rest) == 3
     assert rectangular(scale_tables(RUNS, 2.0))
 
@@ -45,7 +45,7 @@ def test_scales_stand_in_their_order_once_each() -> None:
 
 def test_a_run_that_refused_nothing_says_so() -> None:
     refusals = scale_tables((run(total=part(1000, {})),), 1.0)[3]
-    assert refusals.rows == (("ours", "none", "0"),)
+    assert refusals.rows == (("ours: none", "0"),)
 
 
 def test_runs_of_two_configurations_are_told_apart() -> None:
