@@ -84,8 +84,8 @@ class ReplicaParameters:
             within("max_batch_size", self.max_batch_size, 1, 1_000_000)
         within("speculate", self.speculate, 0, MAX_SPECULATED_TOKENS)
         within("accepted_tokens", self.accepted_tokens, 0, self.speculate)
-        self._check_together()
         self._check_cache()
+        self._check_together()
 
     def _check_cache(self) -> None:
         if self.attention is not None and self.block_tokens != self.attention.block_tokens:
