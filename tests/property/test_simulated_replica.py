@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from llmshed.simulation.cost import StepTimes
 from llmshed.simulation.limits import OutputPlan
 from llmshed.simulation.parameters import ReplicaParameters
+from llmshed.simulation.prefixes import PromptBlocks
 from llmshed.simulation.results import ChunkQueued, Dropped, Ended, Failed, FirstToken, Preempted, Result, StepsEnded
 from llmshed.simulation.scheduler import Scheduler
 from llmshed.simulation.sequences import FinishReason, NaturalEnd, Sequence
@@ -39,17 +40,36 @@ class Replica(RuleBasedStateMachine):
         kv=st.integers(2300, 4600),
         prefill=st.integers(1, 3000),
         block=st.sampled_from([1, 16, 256]),
+        caching=st.booleans(),
+        speculate=st.sampled_from([0, 0, 2]),
+        most=st.none() | st.integers(1, 6),
     )
-    def build(self, version: str, permits: int, kv: int, prefill: int, block: int) -> None:
-        chunked = version.startswith("3")
+    def build(
+        self,
+        version: str,
+        permits: int,
+        kv: int,
+        prefill: int,
+        block: int,
+        *,
+        caching: bool,
+        speculate: int,
+        most: int | None,
+    ) -> None:
+        chunked = version.startswith("3") and not speculate
         self.parameters = ReplicaParameters(
             version=version,
             max_concurrent_requests=permits,
             max_input_tokens=1200,
             max_total_tokens=2300,
             max_batch_prefill_tokens=prefill if chunked else max(prefill, 1200),
-            kv_tokens=kv + 2 * block,
+            max_batch_size=most,
+            # Room for one maximal request with its guesses, beside the block that the engine keeps.
+            kv_tokens=kv + 2 * block + speculate,
             block_tokens=block,
+            prefix_caching=caching and version.startswith("3"),
+            speculate=speculate,
+            accepted_tokens=0.6 * speculate,
             step_times=StepTimes(0.02, seconds_per_prefill_token=0.0001, seconds_per_decoding_sequence=0.0001),
         )
         self.replica = Scheduler(self.parameters)
@@ -68,12 +88,18 @@ class Replica(RuleBasedStateMachine):
         output=st.none() | st.integers(1, 3000),
         truncate=st.none() | st.integers(1, 1200),
         end=st.none() | st.integers(1, 3000),
+        prefix=st.none() | st.integers(0, 3),
     )
-    def submit(self, input_tokens: int, output: int | None, truncate: int | None, end: int | None) -> None:
+    def submit(
+        self, input_tokens: int, output: int | None, truncate: int | None, end: int | None, prefix: int | None
+    ) -> None:
         self.collect(self.replica.advance(self.now))
         key = self.validating.pop(0)
         natural = None if end is None else NaturalEnd(end, FinishReason.EOS)
-        sequence = Sequence(key, input_tokens, output, truncate, natural)
+        # Prompts of one prefix are equal up to their last quarter.
+        ids = [prefix or 0] * (input_tokens * 3 // 4) + [-key] * (input_tokens - input_tokens * 3 // 4)
+        blocks = None if prefix is None else PromptBlocks(tuple(ids), 1)
+        sequence = Sequence(key, input_tokens, output, truncate, natural, blocks)
         if isinstance(self.replica.submit(sequence, self.now), OutputPlan):
             self.live[key] = sequence
 
@@ -82,7 +108,7 @@ class Replica(RuleBasedStateMachine):
         for _ in range(many):
             self.ask()
         while self.validating:
-            self.submit(input_tokens=input_tokens, output=output, truncate=None, end=None)
+            self.submit(input_tokens=input_tokens, output=output, truncate=None, end=None, prefix=1)
 
     @precondition(lambda self: self.validating or self.live)
     @rule(data=st.data())
@@ -135,7 +161,8 @@ class Replica(RuleBasedStateMachine):
     def check_step(self, step: StepsEnded) -> None:
         """A step works through its prefill budget at most, and through one token of whatever else runs."""
         rounding = self.parameters.block_tokens
-        most_tokens = self.parameters.max_batch_prefill_tokens + rounding + len(self.endings) + len(self.live)
+        positions = (len(self.endings) + len(self.live)) * (1 + self.parameters.speculate)
+        most_tokens = self.parameters.max_batch_prefill_tokens + rounding + positions
         assert step.seconds > 0
         assert self.stalled or step.seconds <= step.count * (0.02 + 0.0001 * most_tokens + 1e-6)
 
@@ -168,7 +195,9 @@ class Replica(RuleBasedStateMachine):
     def nothing_is_broken(self) -> None:
         if hasattr(self, "replica"):
             assert self.replica.check() == ()
-            assert self.replica.held_kv_tokens <= self.parameters.kv_tokens
+            # Prefixes that are shared count once for each that holds them; `check` counts every block once.
+            most = self.parameters.kv_tokens * (self.replica.batch_size if self.parameters.prefix_caching else 1)
+            assert self.replica.held_kv_tokens <= most
 
     def teardown(self) -> None:
         """Whatever is left ends in finite time: nothing waits for ever and nothing is lost."""
