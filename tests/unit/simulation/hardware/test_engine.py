@@ -86,7 +86,7 @@ def test_prompts_are_cached_from_3_0_with_flashinfer_only() -> None:
 
 
 def test_every_limit_of_tgi_is_handed_on() -> None:
-    limits = {
+    limits: dict[str, Any] = {
         "max_concurrent_requests": 7,
         "max_input_tokens": 100,
         "max_total_tokens": 200,
@@ -117,7 +117,7 @@ def test_a_step_of_vllm_has_a_token_for_every_seat() -> None:
 
 
 def test_every_limit_of_vllm_is_handed_on() -> None:
-    limits = {
+    limits: dict[str, Any] = {
         "block_tokens": 32,
         "watermark_ratio": 0.01,
         "long_prefill_token_threshold": 99,

@@ -1,0 +1,97 @@
+"""What real engines did, read from the reference data and from `bench/data`."""
+
+import csv
+import gzip
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from replaying import Outcome, Sent
+
+OWN = Path(__file__).resolve().parent / "data"
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """Forward passes of one batch: a prefill of equal prompts, and decode steps after it; times in seconds."""
+
+    sequences: int
+    input_tokens: int
+    output_tokens: int
+    prefill_seconds: float
+    decode_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What an engine told of one run: its length, tokens a second, and the most that ran, waited and was cached."""
+
+    seconds: float
+    prompt_tokens_per_second: float
+    output_tokens_per_second: float
+    peak_running: float
+    peak_waiting: float
+    peak_kv_percent: float
+
+
+def passes() -> list[Passes]:
+    """Return the forward passes of Llama-7B on an A10G."""
+    return [
+        Passes(int(row["sequences"]), int(row["input_tokens"]), int(row["output_tokens"]), *_times(row))
+        for row in _rows(OWN / "llama_7b_a10g_steps.csv")
+    ]
+
+
+def burst(speed: float) -> list[Sent]:
+    """Return the requests of the vLLM runs, sped up."""
+    return [
+        Sent(float(row["arrival_s"]) / speed, int(row["input_tokens"]), int(row["output_tokens"]))
+        for row in _rows(OWN / "burstgpt_requests.csv")
+    ]
+
+
+def arena(data: Path) -> list[Outcome]:
+    """Return the requests of the arena trace with the latencies that were measured."""
+    outcomes = []
+    for row in _rows(data / "traces" / "arena_fcfs_a10g.csv.gz"):
+        at = float(row["arrival_s"])
+        sent = Sent(at, int(row["prompt_len"]), int(row["output_len"]))
+        outcomes.append(Outcome(sent, at + float(row["first_token_latency_s"]), at + float(row["request_latency_s"])))
+    return outcomes
+
+
+def courses(data: Path) -> dict[int, Course]:
+    """Return the courses of the vLLM runs by how often they were sped up."""
+    samples: dict[int, list[dict[str, float]]] = {}
+    for row in _rows(data / "metrics" / "vllm_overload_timeline.csv.gz"):
+        speed = int(row.pop("run").removeprefix("scale"))
+        samples.setdefault(speed, []).append({name: float(value) for name, value in row.items()})
+    return {speed: _course(run) for speed, run in samples.items()}
+
+
+def _course(run: list[dict[str, float]]) -> Course:
+    busy = [sample for sample in run if sample["num_running"] > 0]
+    seconds = busy[-1]["t_s"] - busy[0]["t_s"]
+    return Course(
+        seconds,
+        _total(run, "prompt_tok_per_s") / seconds,
+        _total(run, "gen_tok_per_s") / seconds,
+        max(sample["num_running"] for sample in run),
+        max(sample["num_pending"] for sample in run),
+        max(sample["kv_cache_pct"] for sample in run),
+    )
+
+
+def _total(run: list[dict[str, float]], rate: str) -> float:
+    return sum(after[rate] * (after["t_s"] - before["t_s"]) for before, after in pairwise(run))
+
+
+def _times(row: dict[str, str]) -> tuple[float, float]:
+    return float(row["prefill_seconds"]), float(row["decode_seconds"])
+
+
+def _rows(path: Path) -> Iterable[dict[str, str]]:
+    content = path.read_bytes()
+    text = gzip.decompress(content) if path.suffix == ".gz" else content
+    return csv.DictReader(text.decode().splitlines())
