@@ -65,10 +65,10 @@ class Buckets:
             if upto > before:
                 shares += [before / self.count, upto / self.count]
                 values += [low, high]
-        beyond = self.count - points[-1][1]
-        if beyond > 0:
-            shares += [1 - beyond / self.count, 1.0]
-            values += [points[-1][0]] * 2
+        widest, within = points[-1]
+        if within < self.count:
+            shares += [within / self.count, 1.0]
+            values += [widest, widest]
         return QuantileFunction(shares, values)
 
 
