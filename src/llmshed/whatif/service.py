@@ -154,6 +154,8 @@ class Service:
         self._inbox.append(Failed(attempt.key, engine_holds=False))
 
     def _hear(self, attempt: Try, result: Told, now: float) -> None:
+        if result.key not in attempt.open_sequences:
+            return  # another sequence of it failed in the same step, and took the request with it
         match result:
             case EngineFirstToken(key, at):
                 if attempt.note_first_token(key, at):

@@ -135,6 +135,7 @@ class World:
                 self._now = self._ends_by
                 break
             self._turn(at, source)
+        self._look()
         return self._report()
 
     def _next_due(self) -> tuple[float, Source] | None:
@@ -251,7 +252,7 @@ class World:
         left = self._service.visits()
         for visit in left:
             self._tally.leave_unfinished(visit, self._now)
-        self._belief.note_broken(self._service.check() + self._tally.check(0))
+        self._belief.note_broken(self._tally.check(0))
         seconds = self._window_seconds or 1.0
         figures = self._tally.figures(seconds, self._now)
         return RunReport(
