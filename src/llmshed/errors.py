@@ -73,6 +73,12 @@ class TraceError(LlmshedError):
         self.line = line
 
 
+class OutputError(LlmshedError):
+    """A file that was asked for cannot be written."""
+
+    exit_code = ExitCode.IO
+
+
 class EngineError(LlmshedError):
     """A replica or gateway that was asked something did not answer usefully."""
 

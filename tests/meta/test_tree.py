@@ -16,7 +16,6 @@ TESTED_ELSEWHERE = {
     "admission/replica.py": "one replica's ledger; tests/unit/admission/test_controller.py and the state machine",
     "admission/verdict.py": "values; tests/unit/admission/test_decide.py compares whole verdicts",
     "simulation/batching.py": "a phase of the scheduler; tests/unit/simulation/test_scheduler.py",
-    "simulation/kv.py": "the scheduler's store; tests/unit/simulation/test_scheduler.py",
     "simulation/step.py": "the scheduler's step; tests/unit/simulation/test_scheduler.py",
     "config/base.py": "types only; tests/unit/config/test_settings.py walks all models",
     "config/texts.py": "tests/unit/config/test_loading.py and tests/unit/profile/test_parsing.py read through it",

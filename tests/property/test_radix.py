@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import given, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -211,12 +212,18 @@ class TwoCaches(RuleBasedStateMachine):
         assert self.kv.check() == ()
 
 
-TwoCaches.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+class TwoCachesAtLength(TwoCaches):
+    """The same, for the slow pass."""
+
+
+TwoCaches.TestCase.settings = settings(max_examples=50, stateful_step_count=40, deadline=None)
 TestTwoCaches = TwoCaches.TestCase
+TwoCachesAtLength.TestCase.settings = settings(max_examples=500, stateful_step_count=60, deadline=None)
+TestTwoCachesAtLength = pytest.mark.slow(TwoCachesAtLength.TestCase)
 
 
-@given(st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=40), min_size=1, max_size=60), st.integers(50, 90))
-@settings(deadline=None)
+@given(st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=30), min_size=1, max_size=30), st.integers(40, 70))
+@settings(max_examples=40, deadline=None)
 def test_memory_is_bounded_by_the_cache_whatever_passes_through(prompts: list[list[int]], usable: int) -> None:
     kv = CachedKv(usable, 1)
     for key, ids in enumerate(prompts):

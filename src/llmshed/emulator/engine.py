@@ -9,7 +9,7 @@ from llmshed.clock import Clock
 from llmshed.emulator.failures import TgiError, lost_batch, over_limit, overloaded
 from llmshed.emulator.metrics import TgiMetrics
 from llmshed.simulation.limits import OutputPlan
-from llmshed.simulation.parameters import ReplicaParameters
+from llmshed.simulation.model import ReplicaModel
 from llmshed.simulation.results import (
     ChunkQueued,
     Dropped,
@@ -20,7 +20,6 @@ from llmshed.simulation.results import (
     Result,
     StepsEnded,
 )
-from llmshed.simulation.scheduler import Scheduler
 from llmshed.simulation.sequences import Sequence, SequenceView
 
 
@@ -65,11 +64,11 @@ class Generation:
 
 
 class Engine:
-    """Owns the scheduler of one replica; every call must come from the event loop that it runs on."""
+    """Owns the model of one replica; every call must come from the event loop that it runs on."""
 
-    def __init__(self, parameters: ReplicaParameters, clock: Clock, metrics: TgiMetrics) -> None:
-        """Start idle."""
-        self._scheduler = Scheduler(parameters)
+    def __init__(self, scheduler: ReplicaModel, clock: Clock, metrics: TgiMetrics) -> None:
+        """Start with a scheduler that is idle and that nobody else changes."""
+        self._scheduler = scheduler
         self._clock = clock
         self._metrics = metrics
         self._keys = count(1)
@@ -165,6 +164,8 @@ class Engine:
         now = self._clock.now()
         while (at := self._scheduler.next_step_at) is not None and at <= now:
             self._deliver(self._scheduler.advance(at))
+        # Nothing is due any more; what is asked of it next happens now.
+        self._scheduler.advance(now)
         for key in [key for key in self._unwanted if key not in self._waiting]:
             self._let_go(key)
         return now

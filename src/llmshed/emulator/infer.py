@@ -15,6 +15,7 @@ from llmshed.emulator.vocabulary import Piece, Vocabulary
 from llmshed.emulator.writing import Script, Writer
 from llmshed.errors import PromptError
 from llmshed.simulation.parameters import CHUNK_TOKENS
+from llmshed.simulation.prefixes import PromptBlocks
 from llmshed.simulation.results import Ended
 from llmshed.simulation.sequences import Sequence
 
@@ -121,21 +122,6 @@ class Infer:
                 self._replica.metrics.count("tgi_request_failure", ("err", error.metric))
             raise
 
-    async def count(self, text: str, *, add_special_tokens: bool) -> int:
-        """Return the tokens of a text; long ones are counted in a thread.
-
-        Raises:
-            TgiError: the text cannot be tokenized.
-        """
-
-        def counted() -> int:
-            return self.vocabulary.count(text, add_special_tokens=add_special_tokens)
-
-        try:
-            return await self.off_loop(counted, len(text))
-        except PromptError as error:
-            raise invalid(f"tokenizer error {error}") from None
-
     async def off_loop(self, work: Callable[[], T], characters: int) -> T:
         """Do work on a text of this size: at once if it is short, else in a thread."""
         if characters <= INLINE_CHARACTERS:
@@ -153,14 +139,37 @@ class Infer:
         live.keys.append(key)
         try:
             check_parameters(ask.inputs, ask.parameters, limits)
-            input_tokens = await self.count(ask.inputs, add_special_tokens=ask.add_special_tokens)
+            input_tokens, blocks = await self._count(ask)
             script = self._script(ask, limits.max_total_tokens + CHUNK_TOKENS)
             asked, truncate = ask.parameters.max_new_tokens, ask.parameters.truncate
-            generation = engine.submit(Sequence(key, input_tokens, asked, truncate, script.natural_end))
+            generation = engine.submit(Sequence(key, input_tokens, asked, truncate, script.natural_end, blocks))
         except TgiError:
             engine.leave(key)
             raise
         return Run(ask, generation, script, self.vocabulary, began_at)
+
+    async def _count(self, ask: Ask) -> tuple[int, PromptBlocks | None]:
+        """Return the tokens of a prompt, and their ids if the prefix cache is to know them.
+
+        A request for the log probabilities of its prompt, as every whole completion is, passes the cache by.
+
+        Raises:
+            TgiError: the text cannot be tokenized.
+        """
+        caching = self._replica.settings.parameters.prefix_caching and not ask.parameters.decoder_input_details
+
+        def counted() -> tuple[int, PromptBlocks | None]:
+            if not caching:
+                return self.vocabulary.count(ask.inputs, add_special_tokens=ask.add_special_tokens), None
+            ids = self.vocabulary.ids(ask.inputs, add_special_tokens=ask.add_special_tokens)
+            # What is cut off goes from the front.
+            kept = ids if ask.parameters.truncate is None else ids[-ask.parameters.truncate :]
+            return len(ids), PromptBlocks(kept, unit_tokens=1)
+
+        try:
+            return await self.off_loop(counted, len(ask.inputs))
+        except PromptError as error:
+            raise invalid(f"tokenizer error {error}") from None
 
     def _script(self, ask: Ask, most_tokens: int) -> Script:
         script = self._writer.script(ask.inputs, ask.parameters.seed, ask.copy)

@@ -15,6 +15,7 @@ from llmshed.emulator.faults import Faults
 from llmshed.emulator.metrics import TgiMetrics
 from llmshed.emulator.settings import EmulatorSettings
 from llmshed.emulator.wire import WireRules, wire_rules
+from llmshed.simulation.model import ReplicaModel
 
 
 @dataclass(slots=True)
@@ -37,13 +38,13 @@ class Live:
 class Replica:
     """Settings, engine, metrics, faults and live requests of one emulated replica."""
 
-    def __init__(self, settings: EmulatorSettings, clock: Clock) -> None:
-        """Start idle."""
+    def __init__(self, settings: EmulatorSettings, clock: Clock, scheduler: ReplicaModel) -> None:
+        """Start idle, on a scheduler that is."""
         self.settings = settings
         self.clock = clock
         self.wire: WireRules = wire_rules(settings.parameters.version)
         self.metrics = TgiMetrics(settings.parameters)
-        self.engine = Engine(settings.parameters, clock, self.metrics)
+        self.engine = Engine(scheduler, clock, self.metrics)
         self.faults = Faults(settings.faults)
         self.live: dict[int, Live] = {}
         self.received_total = 0

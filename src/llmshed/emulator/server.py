@@ -22,6 +22,8 @@ from llmshed.emulator.settings import EmulatorSettings
 from llmshed.emulator.vocabulary import Vocabulary
 from llmshed.emulator.wire import info
 from llmshed.errors import EngineError
+from llmshed.simulation.model import ReplicaModel
+from llmshed.simulation.scheduler import Scheduler
 from llmshed.tokenizing.load import find
 
 _log = logging.getLogger(__name__)
@@ -40,8 +42,16 @@ class Emulator:
         settings: EmulatorSettings | None = None,
         clock: Clock | None = None,
         vocabulary: Vocabulary | None = None,
+        scheduler: ReplicaModel | None = None,
     ) -> None:
-        """Prepare a replica that does not listen yet; several may share a vocabulary, which is costly to load."""
+        """Prepare a replica that does not listen yet.
+
+        Args:
+            settings: what it is; None for the defaults.
+            clock: where its time comes from.
+            vocabulary: several replicas may share one, which is costly to load.
+            scheduler: idle model with the parameters of the settings, such as one that is recorded; None for its own.
+        """
         self.settings = EmulatorSettings() if settings is None else settings
         self._clock = SystemClock() if clock is None else clock
         self._runner: web.AppRunner | None = None
@@ -52,7 +62,8 @@ class Emulator:
         self._address = ("127.0.0.1", 0)
         self._hurried = asyncio.Event()
         self._idle = IdleCloser()
-        self.replica = Replica(self.settings, self._clock)
+        own = Scheduler(self.settings.parameters) if scheduler is None else scheduler
+        self.replica = Replica(self.settings, self._clock, own)
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> str:
         """Load the tokenizer, listen, and return the URL; port 0 takes a free one.

@@ -55,6 +55,19 @@ class Vocabulary:
         """
         return self._counter.count(TextPrompt(text, add_special_tokens)).tokens
 
+    def ids(self, text: str, *, add_special_tokens: bool) -> tuple[int, ...]:
+        """Return the token ids of a text, as many as `count` says.
+
+        Raises:
+            PromptError: the text cannot be tokenized.
+        """
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise PromptError("the text is not Unicode") from None
+        (encoding,) = self._tokenizer.encode_batch_fast([text], add_special_tokens=add_special_tokens)
+        return tuple(encoding.ids)
+
     def render(self, prompt: ChatPrompt) -> str:
         """Return the text of a chat; images are left in it as marks, as with any model that is not a vision model.
 

@@ -69,6 +69,17 @@ def test_a_partial_match_goes_no_deeper() -> None:
     assert trie.find(row(0, 1, 3, 4, 5)) == trie.find(row(0, 1))
 
 
+def test_a_prompt_that_ends_within_a_longer_one_leaves_it_in_one_piece() -> None:
+    trie = RadixTrie()
+    trie.insert(row(0, 1, 2, 3))
+    assert trie.insert(row(0, 1)) == 2
+    trie.insert(row(8, 9))
+    # Looking for the short one uses the long one whole, so that the other is the older.
+    assert found(trie, 0, 1) == 2
+    assert trie.evict(2) == 2
+    assert (found(trie, 8, 9), found(trie, 0, 1, 2, 3)) == (0, 4)
+
+
 def test_what_is_referred_to_stays_with_all_before_it_even_when_it_is_split() -> None:
     trie = RadixTrie()
     trie.insert(row(0, 1, 2, 3))
@@ -95,10 +106,12 @@ def test_a_prompt_nibbled_at_leaves_no_more_ids_than_twice_its_blocks() -> None:
     assert trie.check() == ()
 
 
-def test_a_chain_of_turns_is_walked_without_recursion() -> None:
+def test_a_prefix_in_very_many_pieces_is_walked_without_recursion() -> None:
     trie = RadixTrie()
-    for turns in range(1, 3000):
-        assert trie.insert(row(*range(turns))) == turns - 1
-    assert found(trie, *range(2999)) == 2999
-    assert trie.evict(5000) == 2999
-    assert trie.blocks == 0
+    trie.insert(row(*range(1500)))
+    # The longest first, so that each parts from the first piece only.
+    for length in range(1499, 0, -1):
+        assert trie.insert(row(*range(length), -1)) == length
+    assert found(trie, *range(1500)) == 1500
+    assert trie.evict(5000) == 1500 + 1499
+    assert (trie.blocks, trie.check()) == (0, ())
