@@ -95,6 +95,15 @@ def test_formats_have_names_of_their_own_and_are_found_by_them() -> None:
     assert len({one.name for one in FORMATS}) == len(FORMATS)
 
 
+def test_the_page_on_workloads_has_a_row_for_each(repository: Path) -> None:
+    rows = [
+        line for line in (repository / "docs" / "workloads.md").read_text("utf-8").splitlines() if line.startswith("|")
+    ]
+    for one in FORMATS:
+        (row,) = [row for row in rows if row.startswith(f"| `{one.name}` |")]
+        assert f"| {one.title} | {one.begins} |" in row
+
+
 def test_an_unknown_name_is_told_with_those_that_are_known() -> None:
     with pytest.raises(TraceError, match="no trace format 'azur'; accepted are azure, mooncake, arena"):
         format_named("azur")

@@ -24,6 +24,7 @@ class Reading:
 
     Attributes:
         skipped: rows that gave no request, by why.
+        lengths: what lengths were observed, for those that are missing; `true_length` is the common rule on it.
 
     Raises:
         ValueError: a rate or duration is not positive and finite.
@@ -45,7 +46,7 @@ class Reading:
         self.duration_seconds = duration_seconds
         self.companion = companion
         self.skipped: Counter[str] = Counter()
-        self._lengths = LengthImputer(rng)
+        self.lengths = LengthImputer(rng)
 
     def true_length(self, input_tokens: int, output_tokens: int) -> tuple[int, bool] | None:
         """Return where the model would stop, and whether that is a guess; None when the row tells no request.
@@ -57,9 +58,9 @@ class Reading:
             self.skipped["no input tokens"] += 1
             return None
         if output_tokens > 0:
-            self._lengths.observe(input_tokens, output_tokens)
+            self.lengths.observe(input_tokens, output_tokens)
             return output_tokens, False
-        imputed = self._lengths.impute(input_tokens)
+        imputed = self.lengths.impute(input_tokens)
         if imputed is None:
             self.skipped["no output tokens, and none seen before to guess from"] += 1
             return None

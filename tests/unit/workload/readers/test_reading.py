@@ -27,7 +27,7 @@ def test_a_guess_is_no_observation() -> None:
     reading.true_length(100, 7)
     for _ in range(100):
         reading.true_length(100, 0)
-    assert reading._lengths._all.count == 1
+    assert reading.lengths._all.count == 1
 
 
 def test_a_row_without_input_is_skipped_and_counted() -> None:
