@@ -1,5 +1,6 @@
 """`llmshed simulate`: a TGI replica without a GPU."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-    from llmshed.emulator import EmulatorSettings
+    from llmshed.emulator import Emulator, EmulatorSettings
     from llmshed.emulator.faults import FaultPlan
 
 SCHEMA = "llmshed.simulate/1"
@@ -150,6 +151,12 @@ def simulate(
         str | None,
         typer.Option(metavar="FILE", show_default=False, help="File with the key that POST routes ask for."),
     ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", show_default=False, help="Write what reaches the scheduler, and its results; no text."
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run a simulated TGI replica until SIGINT or SIGTERM.
@@ -195,7 +202,7 @@ def simulate(
         raise typer.BadParameter(str(error)) from None
     if not host:  # which would be every interface
         raise typer.BadParameter("--host '': an address or a name is needed, as in 127.0.0.1")
-    _run(settings, host, port, as_json=as_json)
+    _run(settings, host, port, record, as_json=as_json)
 
 
 def _mean(text: str) -> float | None:
@@ -224,14 +231,19 @@ def _faults(texts: list[str]) -> "FaultPlan":
     return build_plan(dict(parse_fault(text) for text in texts))
 
 
-def _run(settings: "EmulatorSettings", host: str, port: int, *, as_json: bool) -> None:
+def _run(settings: "EmulatorSettings", host: str, port: int, record: Path | None, *, as_json: bool) -> None:
     import asyncio
     import logging
     import sys
+    from contextlib import nullcontext
+
+    from llmshed.emulator import Emulator
+    from llmshed.emulator.recorder import recorded_scheduler
 
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="llmshed: %(message)s")
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_serve(settings, host, port, as_json=as_json))
+    schedule = nullcontext(None) if record is None else recorded_scheduler(record, settings.parameters)
+    with schedule as scheduler, asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_serve(Emulator(settings, scheduler=scheduler), host, port, as_json=as_json))
 
 
 def _loop_factory() -> "Callable[[], asyncio.AbstractEventLoop] | None":
@@ -242,13 +254,10 @@ def _loop_factory() -> "Callable[[], asyncio.AbstractEventLoop] | None":
     return uvloop.new_event_loop
 
 
-async def _serve(settings: "EmulatorSettings", host: str, port: int, *, as_json: bool) -> None:
+async def _serve(emulator: "Emulator", host: str, port: int, *, as_json: bool) -> None:
     import asyncio
     import signal
 
-    from llmshed.emulator import Emulator
-
-    emulator = Emulator(settings)
     stop = asyncio.Event()
 
     def on_signal() -> None:
@@ -259,7 +268,7 @@ async def _serve(settings: "EmulatorSettings", host: str, port: int, *, as_json:
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, on_signal)
     url = await emulator.start(host, port)
-    _tell(settings, url, as_json=as_json)
+    _tell(emulator.settings, url, as_json=as_json)
     await stop.wait()
     await emulator.stop()
 
