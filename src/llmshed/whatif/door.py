@@ -8,6 +8,7 @@ from llmshed.whatif.setting import Setting
 from llmshed.whatif.standing import standing_of
 from llmshed.whatif.visits import Try, Visit
 from llmshed.workload.request import TracedRequest
+from llmshed.workload.scaling import original_tenant
 
 
 def quartile_of(input_tokens: int, edges: tuple[int, int, int]) -> int:
@@ -31,7 +32,7 @@ class Door:
         objective is a multiple of what it takes there, so it is met there always.
         """
         setting = self._setting
-        tenant = traced.tenant if traced.tenant in setting.policy.tenants else setting.default_tenant
+        tenant = self._tenant(traced.tenant)
         standing = standing_of(self._request(0, traced, tenant, now), setting.policy, self._limits)
         idle = idle_times(
             setting.build_model,
@@ -57,6 +58,11 @@ class Door:
         """Return a try as the gate sees it: nothing of its true length."""
         visit = attempt.visit
         return self._request(attempt.key, visit.traced, visit.tenant, attempt.arrived_at)
+
+    def _tenant(self, traced: str) -> str:
+        """Return the policy's tenant of that name, or of the name that a scaled copy's was made from."""
+        known = self._setting.policy.tenants
+        return next((name for name in (traced, original_tenant(traced)) if name in known), self._setting.default_tenant)
 
     def _request(self, key: int, traced: TracedRequest, tenant: str, arrived_at: float) -> Request:
         return Request(

@@ -4,8 +4,9 @@ The replicas of the configuration are replaced: each pool gets copies of one sim
 what an engine of its version tells. Every traced request asks for the model of the first pool.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from math import floor
 
 from llmshed.admission.controller import AdmissionController
@@ -16,9 +17,8 @@ from llmshed.admission.settings import EngineLimits, admission_policy, replica_s
 from llmshed.config.pools import PoolSettings
 from llmshed.config.settings import Config
 from llmshed.profile import Profile
-from llmshed.simulation.model import ReplicaModel
+from llmshed.simulation.building import build_model
 from llmshed.simulation.parameters import CHUNK_TOKENS, ReplicaParameters
-from llmshed.simulation.scheduler import Scheduler
 from llmshed.simulation.versions import Chunking, parse_version
 from llmshed.whatif.setting import Objectives, Setting
 
@@ -65,9 +65,9 @@ def setting_from(
     return Setting(
         policy=policy,
         specs=tuple(specs),
-        models={spec.name: Scheduler(parameters) for spec in specs},
+        models={spec.name: build_model(parameters) for spec in specs},
         parameters=parameters,
-        build_model=_builder(parameters),
+        build_model=partial(build_model, parameters),
         objectives=Objectives(tpot_seconds | {Lane.BULK: bulk_tpot, Lane.OVERFLOW: bulk_tpot}),
         model=model,
         default_tenant=next(iter(policy.tenants)),
@@ -114,10 +114,6 @@ def spread_copies(config: Config, total: int) -> dict[str, int]:
     for name in by_rest[: total - sum(copies.values())]:
         copies[name] += 1
     return copies
-
-
-def _builder(parameters: ReplicaParameters) -> Callable[[], ReplicaModel]:
-    return lambda: Scheduler(parameters)
 
 
 def _spec(

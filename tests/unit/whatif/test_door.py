@@ -47,8 +47,8 @@ def test_what_an_idle_replica_serves_too_slowly_is_infeasible() -> None:
 def test_tenants_keep_their_name_where_the_policy_has_it() -> None:
     tenants = '[[tenants]]\nname = "red"\nkeys_file = "x"\n[[tenants]]\nname = "blue"\nkeys_file = "y"\n'
     door = Door(stage(text=tenants + ONE_POOL), EDGES)
-    names = [door.visit(traced(0.0, tenant=tenant), 0.0).tenant for tenant in ("blue", "red", "unheard of")]
-    assert names == ["blue", "red", "red"]
+    names = [door.visit(traced(0.0, tenant=tenant), 0.0).tenant for tenant in ("blue", "blue~2", "red", "unheard of")]
+    assert names == ["blue", "blue", "red", "red"]
 
 
 def test_the_gate_sees_everything_but_the_true_length() -> None:
