@@ -6,9 +6,10 @@ thinned at random. That is what more users of the same kind would send.
 
 The rules of a copy:
 
-- Each but the first starts later, by a time drawn once between 0 and a minute. Below a minute the copies are then
-  independent, so that a second's count varies about its mean as in the trace; above, rush and lull stay where they
-  are and scale with the factor. The first minute is thinner for it and the last one longer.
+- Each but the first starts later, by a time drawn once between 0 and a minute, or a fortieth of the trace if that is
+  less. Below that the copies are then independent, so that a second's count varies about its mean as in the trace;
+  above, rush and lull stay where they are and scale with the factor. The traffic is thinner at first for it and lasts
+  longer, by a fortieth at most, so the rate is the factor's within 2.5 %.
 - Gaps inside a copy are those of the trace. The thinned copy keeps or drops a conversation whole, and a request
   without session by itself.
 - Its sessions, its tenants and the ids of its prompts are its own, but for the first block of each prompt, where system
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from random import Random
 
 LATEST_START_SECONDS = 60.0
+LATEST_START_SHARE = 1 / 40
 MOST_TIMES = 1000.0
 NO_TENANT = "trace"
 
@@ -47,7 +49,9 @@ def in_time(requests: Iterable[TracedRequest], factor: float) -> Iterator[Traced
     return (replace(request, at_seconds=request.at_seconds / factor) for request in requests)
 
 
-def in_rate(requests: Iterable[TracedRequest], factor: float, rng: "Random") -> Iterator[TracedRequest]:
+def in_rate(
+    requests: Iterable[TracedRequest], factor: float, rng: "Random", duration_seconds: float = math.inf
+) -> Iterator[TracedRequest]:
     """Yield `factor` times the requests, in order of arrival.
 
     Memory holds the copies that wait for their start: `factor` times the requests of a minute.
@@ -56,12 +60,14 @@ def in_rate(requests: Iterable[TracedRequest], factor: float, rng: "Random") -> 
         requests: in order of arrival.
         factor: 1 gives the trace itself, 0.5 half of it, 2.5 two copies and half of a third.
         rng: what the starts and the thinning are drawn from; used before the first request only.
+        duration_seconds: how long the trace lasts; without it, it is taken to last 40 minutes or more.
 
     Raises:
         ValueError: the factor is not more than 0 and at most `MOST_TIMES`.
     """
     _check(factor)
-    starts = [0.0, *(rng.uniform(0.0, LATEST_START_SECONDS) for _ in range(math.ceil(factor) - 1))]
+    latest = min(LATEST_START_SECONDS, LATEST_START_SHARE * duration_seconds)
+    starts = [0.0, *(rng.uniform(0.0, latest) for _ in range(math.ceil(factor) - 1))]
     return _superposed(requests, starts, factor - (len(starts) - 1), rng.getrandbits(64))
 
 
