@@ -1,0 +1,87 @@
+"""What an oracle knows of the engine: how long prompts and tokens take, and what room a sequence needs."""
+
+from dataclasses import dataclass
+
+from llmshed.simulation.cost import StepTimes, StepWork
+from llmshed.simulation.limits import OutputPlan, plan_output
+from llmshed.simulation.parameters import ReplicaParameters
+from llmshed.simulation.vllm.parameters import VllmParameters
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What decodes on a replica: sequences, and tokens that lie in their KV."""
+
+    sequences: int
+    resident_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class PrefillTime:
+    """How long prompts take beside a batch that decodes.
+
+    Args:
+        seconds: from the step in which the first of them begins to the end of the last.
+        stall_seconds: the part of it by which the batch is later than without them.
+    """
+
+    seconds: float
+    stall_seconds: float
+
+
+class EngineFacts:
+    """The step times and limits of the replicas of one setting, whichever engine they are."""
+
+    def __init__(self, parameters: ReplicaParameters | VllmParameters) -> None:
+        """Take them from what a replica is."""
+        self._parameters = parameters
+        self._times: StepTimes = parameters.step_times
+        self.kv_tokens = parameters.usable_blocks * parameters.block_tokens
+        if isinstance(parameters, VllmParameters):
+            self.most_sequences = parameters.max_num_seqs
+            self.step_prefill_tokens = parameters.max_num_batched_tokens
+        else:
+            self.most_sequences = parameters.max_concurrent_requests
+            self.step_prefill_tokens = parameters.max_batch_prefill_tokens
+
+    def decode_seconds(self, batch: Batch) -> float:
+        """Return the time of one step without a prompt; that of one sequence for an empty batch."""
+        work = StepWork(decoding_sequences=max(batch.sequences, 1), resident_tokens=batch.resident_tokens)
+        return self._times.seconds(work)
+
+    def prefill(self, tokens: int, attention_pairs: int, batch: Batch) -> PrefillTime:
+        """Return how long prompts of so many tokens together take when nothing else joins."""
+        room = max(self.step_prefill_tokens - batch.sequences, 1)
+        full_steps, rest = divmod(max(tokens, 1), room)
+        seconds = full_steps * self._step(room, batch) + (self._step(rest, batch) if rest else 0.0)
+        seconds += attention_pairs * self._times.seconds_per_attention_pair
+        steps = full_steps + (1 if rest else 0)
+        return PrefillTime(seconds, seconds - steps * self.decode_seconds(batch))
+
+    def kv_tokens_of(self, input_tokens: int, ceiling_tokens: int, true_output_tokens: int) -> int:
+        """Return the most KV that a sequence ever holds, in whole blocks.
+
+        vLLM takes blocks as tokens come. TGI takes them for a whole chunk of output, up to the ceiling.
+        """
+        held = input_tokens + true_output_tokens
+        if isinstance(self._parameters, ReplicaParameters):
+            plan = plan_output(self._parameters, input_tokens, ceiling_tokens, None)
+            if isinstance(plan, OutputPlan):
+                chunks = -(-true_output_tokens // plan.chunk_tokens)
+                held = plan.input_tokens + chunks * plan.chunk_tokens
+        block = self._parameters.block_tokens
+        return -(-(held - 1) // block) * block
+
+    def _step(self, prefill_tokens: int, batch: Batch) -> float:
+        return self._times.seconds(
+            StepWork(
+                prefill_tokens=prefill_tokens,
+                decoding_sequences=batch.sequences,
+                resident_tokens=batch.resident_tokens,
+            )
+        )
+
+
+def attention_pairs(input_tokens: int) -> int:
+    """Return the pairs of a whole prompt: each token with all before it and itself."""
+    return input_tokens * (input_tokens + 1) // 2

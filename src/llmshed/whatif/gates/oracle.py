@@ -1,0 +1,167 @@
+"""The order-keeping oracle: what could be had by any gateway that serves in order of arrival.
+
+It knows the true lengths and the step times, and nothing of who will come. Work waits without bound in order of
+arrival. The first in line goes to the replica where its first token comes soonest, once there are fewer true tokens in
+flight than the level, the engine would take it into its next step, and nobody who decodes there would miss its pace by
+it. It is refused when its first token could no longer be in time anywhere.
+
+Under overload whoever is first in a line has waited until its last instant. Then only short prompts are still in time,
+and nobody may join their step, so that steps are filled by one prompt each. So the oracle keeps a reserve: while others
+wait behind it, the first is refused unless its prompt is begun with a share of its slack left. Level and reserve are
+what it does not know by itself: `best_oracle` tries several and keeps the best.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from llmshed.admission.events import Cancelled, Event, Failed, Finished, FirstToken, NotSent
+from llmshed.admission.reasons import Reason
+from llmshed.admission.replica import Replica
+from llmshed.whatif.gates.books import Books
+from llmshed.whatif.gates.engine_facts import EngineFacts, attention_pairs
+from llmshed.whatif.gates.levels import OracleLevel
+from llmshed.whatif.gates.objectives import TtftObjectives
+from llmshed.whatif.gates.passenger import Passenger
+from llmshed.whatif.gates.rule import Rule, TurnAway
+from llmshed.whatif.gates.station import Forecast, Station
+from llmshed.whatif.gates.work import Work
+from llmshed.whatif.setting import Setting
+
+
+class Oracle(Rule):
+    """The oracle at one level.
+
+    Args:
+        setting: the stage, whose models and trace it looks into.
+        books: the replicas.
+        level: what it keeps in flight, and in reserve.
+    """
+
+    most_waiting = 1_000_000_000
+
+    def __init__(self, setting: Setting, books: Books, level: OracleLevel) -> None:
+        """Start with all replicas empty."""
+        facts = EngineFacts(setting.parameters)
+        self._setting = setting
+        self._books = books
+        self._level = level
+        self._facts = facts
+        self._objectives = TtftObjectives(setting)
+        self._stations: Mapping[str, Station] = {name: Station(facts, model) for name, model in setting.models.items()}
+        self._where: dict[int, str] = {}
+        self._passengers: dict[int, Passenger] = {}
+        self._look_at: float | None = None
+
+    def place(
+        self, work: Work, candidates: Sequence[Replica], behind: Iterable[Work], now: float
+    ) -> Replica | TurnAway | None:
+        """Return where its first token comes soonest of those that can take it, or that it comes too late anywhere."""
+        passenger = self._passenger(work, candidates[0])
+        reserve = self._level.reserve_ratio if any(other.key != work.key for other in behind) else 0.0
+        in_time: list[tuple[float, int, str, Replica, Forecast]] = []
+        for replica in candidates:
+            station = self._stations[replica.spec.name]
+            forecast = station.forecast(passenger, now)
+            if _is_in_time(passenger, forecast, reserve):
+                in_time.append((forecast.first_token_at, station.true_tokens, replica.spec.name, replica, forecast))
+        if not in_time:
+            del self._passengers[work.key]
+            return TurnAway(Reason.DEADLINE_INFEASIBLE, "its first token would come after its objective everywhere")
+        for _, _, name, replica, forecast in sorted(in_time, key=lambda entry: entry[:3]):
+            if self._takes(self._stations[name], passenger, forecast, now):
+                return replica
+        return None
+
+    def waits_until(self, work: Work) -> float:
+        """Return when even an idle replica would be too late for it."""
+        idle = self._objectives.idle_seconds(work.request.longest_prompt_tokens, work.request.sequences)
+        return self._deadline(work) - idle
+
+    def late(self, work: Work) -> TurnAway:
+        """Return that even an idle replica would be too late now."""
+        self._passengers.pop(work.key, None)
+        return TurnAway(Reason.DEADLINE_INFEASIBLE, "its first token would come after its objective on an idle replica")
+
+    def observe(self, event: Event, now: float) -> None:
+        """Follow those on board; the first of each line is looked at after every event."""
+        self._look_at = None
+        for station in self._stations.values():
+            station.pass_unseen(now)
+        match event:
+            case FirstToken(key):
+                self._stations[self._where[key]].first_token(key, now)
+            case Finished(key) | Failed(key) | Cancelled(key) | NotSent(key):
+                self._passengers.pop(key, None)
+                name = self._where.pop(key, None)
+                if name is not None:
+                    self._stations[name].leave(key)
+            case _:
+                pass
+
+    def sent(self, work: Work, replica: Replica, now: float) -> None:
+        """Let it board."""
+        passenger = self._passenger(work, replica)
+        station = self._stations[replica.spec.name]
+        station.board(passenger, station.forecast(passenger, now), now)
+        self._where[work.key] = replica.spec.name
+        del self._passengers[work.key]
+
+    def next_look(self, now: float, first: Iterable[Work]) -> float | None:
+        """Return when the first in line may have become possible by time alone."""
+        if self._look_at is None or self._look_at <= now or not any(True for _ in first):
+            return None
+        return self._look_at
+
+    def check(self) -> list[str]:
+        """Return the broken invariants of the stations, and of the level."""
+        wrong = [f"{name}: {text}" for name, station in self._stations.items() for text in station.check()]
+        wrong += [
+            f"{name}: {station.true_tokens} true tokens are in flight, the level is {self._level.tokens}"
+            for name, station in self._stations.items()
+            if len(station) > 1 and station.true_tokens > max(self._level.tokens, station.largest_tokens)
+        ]
+        if set(self._where) != set(self._books.running):
+            wrong.append("those on board are not those that run")
+        return wrong
+
+    def _takes(self, station: Station, passenger: Passenger, forecast: Forecast, now: float) -> bool:
+        """Say whether a replica takes it now; if time alone may change that, it is looked at again then."""
+        if not station.has_room(passenger, self._level.tokens):
+            return False
+        again = forecast.retry_at
+        if again is None:
+            again = station.spare_from(passenger, forecast, now)
+        if again is None:
+            return True
+        self._look_at = again if self._look_at is None else min(again, self._look_at)
+        return False
+
+    def _deadline(self, work: Work) -> float:
+        return work.request.arrived_at + self._objectives.of_work(work)
+
+    def _passenger(self, work: Work, replica: Replica) -> Passenger:
+        known = self._passengers.get(work.key)
+        if known is not None:
+            return known
+        request, ceiling = work.request, work.terms(replica).ceiling_tokens
+        output = max(min(self._setting.truth(work.key).true_output_tokens, ceiling), 1)
+        kv_tokens = sum(self._facts.kv_tokens_of(tokens, ceiling, output) for tokens in request.prompt_tokens)
+        idle = self._objectives.idle_seconds(request.longest_prompt_tokens, request.sequences)
+        passenger = self._passengers[work.key] = Passenger(
+            key=work.key,
+            sequences=request.sequences,
+            input_tokens=max(request.input_tokens, request.sequences),
+            output_tokens=output,
+            attention_pairs=request.copies * sum(attention_pairs(tokens) for tokens in request.prompt_tokens),
+            kv_tokens=request.copies * kv_tokens,
+            deadline=self._deadline(work),
+            slack_seconds=self._objectives.of_work(work) - idle,
+            tpot_seconds=self._setting.objectives.tpot_seconds[work.chosen.lane],
+            first_token_seen=request.streamed,
+        )
+        return passenger
+
+
+def _is_in_time(passenger: Passenger, forecast: Forecast, reserve_ratio: float) -> bool:
+    """Say whether the first token comes in time, and the prompt is begun with the reserve left."""
+    latest_start = passenger.deadline - reserve_ratio * passenger.slack_seconds
+    return forecast.first_token_at <= passenger.deadline and forecast.starts_at <= latest_start

@@ -1,0 +1,42 @@
+"""A request as the oracle knows it."""
+
+from dataclasses import dataclass
+from math import inf
+
+
+@dataclass(slots=True, eq=False)
+class Passenger:
+    """A request with its true length; tokens are of all its sequences together but for `output_tokens`.
+
+    Args:
+        key: the request.
+        sequences: how many it runs as.
+        input_tokens: of its prompts.
+        output_tokens: true output of each sequence, within its ceiling.
+        attention_pairs: of its prompts.
+        kv_tokens: most KV that it ever holds.
+        deadline: last instant at which its first token is in time.
+        slack_seconds: TTFT objective less TTFT on an idle replica: how long it may wait at all.
+        tpot_seconds: most mean time per token after the first.
+        first_token_seen: whether a first token will be told; without, the forecast stands for it.
+        forecast_at: when its first token is expected; infinity before it is sent.
+        first_token_at: when it came; None before that.
+    """
+
+    key: int
+    sequences: int
+    input_tokens: int
+    output_tokens: int
+    attention_pairs: int
+    kv_tokens: int
+    deadline: float
+    slack_seconds: float
+    tpot_seconds: float
+    first_token_seen: bool
+    forecast_at: float = inf
+    first_token_at: float | None = None
+
+    @property
+    def true_tokens(self) -> int:
+        """Return input and output of all sequences: what it will have held when it ends."""
+        return self.input_tokens + self.sequences * self.output_tokens

@@ -1,0 +1,235 @@
+"""One replica as the oracle sees it: what was sent there, when each will have its first token, who has time to spare.
+
+Prompts are sent in groups, each of which fills at most one step, so that the order in which they leave the oracle is
+the order in which they are computed, and no decision is taken before it has to be. The group that was sent last *forms*
+until the step in progress ends: until then more may join it. The forecast of its first token is
+
+    start = end of the step in progress, or of the groups before it if that is later
+            + one decode step where a batch runs, since TGI decodes once between two looks at its queue
+    first token = start + time of the steps that all prompts of the group fill
+
+It is an upper bound to within a step: prompts that are cached, or were begun with the group before, only come sooner.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import inf
+
+from llmshed.simulation.model import ReplicaModel
+from llmshed.whatif.gates.engine_facts import Batch, EngineFacts, PrefillTime
+from llmshed.whatif.gates.passenger import Passenger
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What would come of sending a passenger now.
+
+    Args:
+        starts_at: when the step would begin in which its prompt is computed.
+        first_token_at: when its first token would come.
+        stall_seconds: by how much those that decode would be late through all prompts sent, this one included.
+        retry_at: earliest instant at which the engine would have room for it in a step; None when it has now.
+    """
+
+    starts_at: float
+    first_token_at: float
+    stall_seconds: float
+    retry_at: float | None
+
+
+class Station:
+    """One replica and its passengers."""
+
+    def __init__(self, facts: EngineFacts, model: ReplicaModel) -> None:
+        """Start empty."""
+        self._facts = facts
+        self._model = model
+        self._ahead: dict[int, Passenger] = {}
+        self._decoding: dict[int, Passenger] = {}
+        self._forming: list[Passenger] = []
+        self._forming_until = -inf
+        self._group_ends_at = -inf
+        self._started_ends_at = -inf
+        self._stall_seconds = 0.0
+        self._decoding_sequences = 0
+        self._decoding_tokens = 0
+        self.sequences = 0
+        self.kv_tokens = 0
+        self.true_tokens = 0
+
+    def __len__(self) -> int:
+        """Return the passengers on board."""
+        return len(self._ahead) + len(self._decoding)
+
+    @property
+    def largest_tokens(self) -> int:
+        """Return the true tokens of the largest passenger on board; 0 without any."""
+        return max((one.true_tokens for one in (*self._ahead.values(), *self._decoding.values())), default=0)
+
+    def has_room(self, passenger: Passenger, level_tokens: int) -> bool:
+        """Say whether level, permits and KV leave room; an empty replica takes anything."""
+        if not len(self):
+            return True
+        if self.true_tokens + passenger.true_tokens > level_tokens:
+            return False
+        if self.sequences + passenger.sequences > self._facts.most_sequences:
+            return False
+        return self.kv_tokens + passenger.kv_tokens <= self._facts.kv_tokens
+
+    def forecast(self, passenger: Passenger, now: float) -> Forecast:
+        """Return what would come of sending a passenger now; changes nothing that it depends on."""
+        batch = self._batch()
+        boundary = self._boundary(now, batch)
+        self._roll(boundary)
+        start = self._start(boundary, batch)
+        group = [*self._forming, passenger]
+        together = self._prefill(group, batch)
+        tokens = sum(one.input_tokens for one in group)
+        retry_at = None
+        if self._forming and (tokens > self._room(batch) or self._harms_group(start + together.seconds)):
+            retry_at = self._forming_until
+        elif self._ahead and not self._forming and self._started_ends_at > boundary + self._facts.decode_seconds(batch):
+            retry_at = self._started_ends_at
+        under_way = max(self._started_ends_at - boundary, 0.0) if self._started() else 0.0
+        return Forecast(start, start + together.seconds, under_way + together.stall_seconds, retry_at)
+
+    def spare_from(self, passenger: Passenger, forecast: Forecast, now: float) -> float | None:
+        """Return None if nobody who decodes misses its pace by the passenger, else when that may have changed.
+
+        Each one's pace is a line to be at by the last token: first token + (tokens - 1) x objective. Without further
+        prompts it ends at the end of the step in progress + (tokens left - 1) x decode step. What lies between is its
+        spare time; one that has none even without the passenger is lost and holds nobody up.
+        """
+        batch = self._batch(passenger)
+        step = self._facts.decode_seconds(batch)
+        if self._decoding and passenger.output_tokens > 1 and step > passenger.tpot_seconds:
+            return self._first_end(step, now)
+        at = self._model.next_step_at
+        anchor = now if at is None else at
+        again: float | None = None
+        for one in self._decoding.values():
+            left = one.output_tokens - self._model.output_tokens(one.key)
+            if one.output_tokens < 2 or left < 1 or one.first_token_at is None:
+                continue
+            ends_at = anchor + (left - 1) * step
+            spare = one.first_token_at + (one.output_tokens - 1) * one.tpot_seconds - ends_at
+            if self._stall_seconds <= spare < forecast.stall_seconds:
+                gains = one.tpot_seconds / step - 1
+                wait = (forecast.stall_seconds - spare) / gains if gains > 0 else inf
+                again = max(again or 0.0, min(now + wait, ends_at))
+        return None if again is None else max(again, now + step / 2)
+
+    def board(self, passenger: Passenger, forecast: Forecast, now: float) -> None:
+        """Note that a passenger was sent, as forecast."""
+        if not self._forming:
+            self._forming_until = self._boundary(now, self._batch())
+        self._forming.append(passenger)
+        self._ahead[passenger.key] = passenger
+        self.kv_tokens += passenger.kv_tokens
+        self.sequences += passenger.sequences
+        self.true_tokens += passenger.true_tokens
+        self._group_ends_at = forecast.first_token_at
+        self._stall_seconds = forecast.stall_seconds
+        for one in self._forming:
+            one.forecast_at = forecast.first_token_at
+
+    def first_token(self, key: int, now: float) -> None:
+        """Note a first token; one who is no longer on board is ignored."""
+        passenger = self._ahead.pop(key, None)
+        if passenger is None:
+            return
+        passenger.first_token_at = now
+        self._decoding[key] = passenger
+        self._decoding_sequences += passenger.sequences
+        self._decoding_tokens += passenger.true_tokens
+        self._left_ahead(passenger)
+
+    def leave(self, key: int) -> None:
+        """Let a passenger go, whatever the reason."""
+        passenger = self._ahead.pop(key, None)
+        if passenger is not None:
+            self._left_ahead(passenger)
+        else:
+            passenger = self._decoding.pop(key)
+            self._decoding_sequences -= passenger.sequences
+            self._decoding_tokens -= passenger.true_tokens
+        self.sequences -= passenger.sequences
+        self.kv_tokens -= passenger.kv_tokens
+        self.true_tokens -= passenger.true_tokens
+
+    def pass_unseen(self, now: float) -> None:
+        """Let first tokens that nobody tells come as forecast."""
+        due = [one for one in self._ahead.values() if not one.first_token_seen and one.forecast_at <= now]
+        for passenger in due:
+            self.first_token(passenger.key, passenger.forecast_at)
+
+    def check(self) -> list[str]:
+        """Return the invariants that do not hold, as sentences."""
+        wrong = []
+        counted = sum(one.true_tokens for one in (*self._ahead.values(), *self._decoding.values()))
+        if counted != self.true_tokens:
+            wrong.append(f"{self.true_tokens} true tokens are in flight, the passengers sum to {counted}")
+        if any(one.key not in self._ahead for one in self._forming):
+            wrong.append("a group forms of passengers that have their first token")
+        return wrong
+
+    def _batch(self, joining: Passenger | None = None) -> Batch:
+        """Return what decodes, a true end resident from the start; with one who joins, those ahead decode too."""
+        coming = () if joining is None else (*self._ahead.values(), joining)
+        return Batch(
+            self._decoding_sequences + sum(one.sequences for one in coming),
+            self._decoding_tokens + sum(one.true_tokens for one in coming),
+        )
+
+    def _prefill(self, group: Iterable[Passenger], batch: Batch) -> PrefillTime:
+        tokens = pairs = 0
+        for one in group:
+            tokens += one.input_tokens
+            pairs += one.attention_pairs
+        return self._facts.prefill(tokens, pairs, batch)
+
+    def _room(self, batch: Batch) -> int:
+        return self._facts.step_prefill_tokens - batch.sequences
+
+    def _started(self) -> bool:
+        """Say whether prompts before the forming group are being computed."""
+        return len(self._ahead) > len(self._forming)
+
+    def _boundary(self, now: float, batch: Batch) -> float:
+        """Return when the next step may begin.
+
+        A model that was not advanced to now tells the end of a decode step that has passed: the one in progress ends
+        within another.
+        """
+        at = self._model.next_step_at
+        if at is None:
+            return now
+        if at > now or self._model.batch_size == 0:
+            return max(at, now)
+        return now + self._facts.decode_seconds(batch)
+
+    def _roll(self, boundary: float) -> None:
+        """Let a group that formed for an earlier step have started."""
+        if self._forming and boundary > self._forming_until:
+            self._started_ends_at = self._group_ends_at
+            self._forming = []
+
+    def _start(self, boundary: float, batch: Batch) -> float:
+        start = max(boundary, self._started_ends_at) if self._started() else boundary
+        return start + self._facts.decode_seconds(batch) if self._model.batch_size else start
+
+    def _harms_group(self, first_token_at: float) -> bool:
+        """Say whether one who forms the group and would be in time no longer would."""
+        return any(self._group_ends_at <= one.deadline < first_token_at for one in self._forming)
+
+    def _left_ahead(self, passenger: Passenger) -> None:
+        if passenger in self._forming:
+            self._forming.remove(passenger)
+        if not self._ahead:
+            self._started_ends_at = self._group_ends_at = -inf
+            self._stall_seconds = 0.0
+
+    def _first_end(self, step_seconds: float, now: float) -> float:
+        """Return when the first of those who decode ends at this pace, at least half a step from now."""
+        left = min(one.output_tokens - self._model.output_tokens(one.key) for one in self._decoding.values())
+        return now + max(left, 0.5) * step_seconds
