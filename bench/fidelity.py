@@ -14,11 +14,13 @@ from math import sqrt
 from pathlib import Path
 
 import measured
+import tomli
 from replaying import Outcome, peak, quantile, replay
 from slora import SloraPool, replay_slora
 
-from llmshed.simulation.cost import StepWork
-from llmshed.simulation.hardware.model import ReplicaDescription
+from llmshed.simulation.cost import StepTimes, StepWork
+from llmshed.simulation.hardware.derivation import derive
+from llmshed.simulation.hardware.model import ReplicaDescription, ReplicaFile
 from llmshed.simulation.hardware.parsing import parse_replica
 from llmshed.simulation.parameters import ReplicaParameters
 from llmshed.simulation.scheduler import Scheduler
@@ -28,6 +30,7 @@ from llmshed.simulation.vllm.scheduler import VllmScheduler
 ROOT = Path(__file__).resolve().parents[1]
 REPLICAS = ROOT / "profiles" / "replicas"
 SHARES = (0.5, 0.9, 0.95)
+LONE_HEAD = ("measured, simulated, ms", *(f"{n:,} tokens" for n in (512, 1024, 2048, 4096, 8192)), "decode step")
 SPEEDS = ("x 100", "x 300", "x 1,000", "x 2,000")
 SLORA = SloraPool(kv_tokens=10_000, prefill_tokens=3_072)
 """`--num-token` of fair_bench/launch_server.py; the larger of a sixth of it and the longest request (api_server.py)."""
@@ -77,6 +80,19 @@ def step_rows() -> list[Row]:
         _spread(f"prefill of 296 to 584 tokens, {len(small)} batches", small),
         _spread(f"decode step of 13 to 1,111 sequences, {len(decodes)} batches", decodes),
     ]
+
+
+def lone_rows() -> list[tuple[str, ...]]:
+    """Compare lone prompts of Llama-2-70B on H100s: a row for each number of GPUs."""
+    rows: list[tuple[str, ...]] = []
+    for gpus in sorted({one.gpus for one in measured.lone()}):
+        run = [one for one in measured.lone() if one.gpus == gpus]
+        times = _llama_2_70b_times(gpus)
+        first = (_beside(one.first_token_seconds * 1e3, _first_token(times, one) * 1e3) for one in run)
+        steps = sum(one.step_seconds for one in run) / len(run)
+        made = sum(_lone_step(times, one) for one in run) / len(run)
+        rows.append((f"{gpus} GPUs", *first, _beside(steps * 1e3, made * 1e3)))
+    return rows
 
 
 def arena_rows(data: Path) -> list[tuple[str, ...]]:
@@ -130,9 +146,32 @@ def tables(data: Path) -> dict[str, str]:
     return {
         "files": table(("file", "KV tokens", "weights", "prompt token", "KV token"), file_rows()),
         "steps": table(("step", "measured, mean", "simulated, mean", "error, root mean square"), step_rows()),
+        "lone": table(LONE_HEAD, lone_rows()),
         "arena": table(("", "measured", "S-LoRA's rules, our step times", "TGI's scheduler"), arena_rows(data)),
         "burst": table(("measured, simulated", *SPEEDS), burst_rows(data)),
     }
+
+
+def _llama_2_70b_times(gpus: int) -> StepTimes:
+    """Return the step times of Llama-2-70B on the GPUs, and with the efficiency, of the shipped file of its successor.
+
+    The two differ in their vocabulary only: 32,000 tokens here (config.json of meta-llama/Llama-2-70b-hf).
+    """
+    file = ReplicaFile.model_validate(tomli.loads((REPLICAS / "llama-3.1-70b-4xh100.toml").read_text("utf-8")))
+    tokens = 32_000
+    fewer = 2 * (file.model.vocabulary_size - tokens) * file.model.hidden_size
+    shape = {"vocabulary_size": tokens, "parameters": file.model.parameters - fewer}
+    model = file.model.model_copy(update=shape)
+    return derive(model, file.gpu.model_copy(update={"count": gpus}), file.efficiency).step_times
+
+
+def _first_token(times: StepTimes, one: measured.Lone) -> float:
+    pairs = one.prompt_tokens * (one.prompt_tokens + 1) // 2
+    return times.seconds(StepWork(prefill_tokens=one.prompt_tokens, attention_pairs=pairs))
+
+
+def _lone_step(times: StepTimes, one: measured.Lone) -> float:
+    return times.seconds(StepWork(decoding_sequences=1, resident_tokens=one.prompt_tokens + 64))
 
 
 def _tokens(one: measured.Passes) -> int:

@@ -24,6 +24,16 @@ class Passes:
 
 
 @dataclass(frozen=True, slots=True)
+class Lone:
+    """One prompt at a time on several GPUs: time to its first token, and of a decode step after it; in seconds."""
+
+    gpus: int
+    prompt_tokens: int
+    first_token_seconds: float
+    step_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Course:
     """What an engine told of one run: its length, tokens a second, and the most that ran, waited and was cached."""
 
@@ -40,6 +50,19 @@ def passes() -> list[Passes]:
     return [
         Passes(int(row["sequences"]), int(row["input_tokens"]), int(row["output_tokens"]), *_times(row))
         for row in _rows(OWN / "llama_7b_a10g_steps.csv")
+    ]
+
+
+def lone() -> list[Lone]:
+    """Return the lone prompts of Llama-2-70B on H100s."""
+    return [
+        Lone(
+            int(row["gpus"]),
+            int(row["prompt_tokens"]),
+            float(row["first_token_seconds"]),
+            float(row["step_seconds"]),
+        )
+        for row in _rows(OWN / "llama_2_70b_h100_steps.csv")
     ]
 
 
