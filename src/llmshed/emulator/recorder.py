@@ -4,8 +4,9 @@ import logging
 import secrets
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from io import BufferedWriter
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
@@ -57,12 +58,7 @@ class ScheduleFile:
         self._secret = secrets.token_bytes(32)
         self._entries: SimpleQueue[Entry] = SimpleQueue()
         self._cut = False
-        try:
-            self._file = path.open("wb")
-            self._file.write(header_line(parameters))
-            self._file.flush()
-        except (OSError, ValueError) as error:  # a null byte in the name is the latter
-            raise OutputError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}") from error
+        self._file = _begin(path, header_line(parameters))
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="schedule")
 
     def tell(self, entry: Entry) -> None:
@@ -105,3 +101,18 @@ class ScheduleFile:
         if not self._cut:
             self._cut = True
             _log.error("the schedule in %s is cut: %s", self._path, error.strerror or error)
+
+
+def _begin(path: Path, header: bytes) -> BufferedWriter:
+    try:
+        file = path.open("wb")
+    except (OSError, ValueError) as error:  # a null byte in the name is the latter
+        raise OutputError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}") from error
+    try:
+        file.write(header)
+        file.flush()
+    except OSError as error:
+        with suppress(OSError):  # it tries once more to write what it could not
+            file.close()
+        raise OutputError(f"cannot write {path}: {error.strerror or error}") from error
+    return file
