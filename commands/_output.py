@@ -1,7 +1,7 @@
 """One result, two readers: a table for people or one JSON object for machines, never mixed; notes beside either."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import typer
@@ -37,6 +37,17 @@ def print_table(rows: Mapping[str, object]) -> None:
         console.print(table)
     # rich pads each line to the table's width, which a pipe or a file would keep.
     typer.echo("\n".join(line.rstrip() for line in printed.get().splitlines()))
+
+
+def print_grid(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]], note: str = "") -> None:
+    """Print a table with a caption on stdout, an empty line before it: the first column to the left, figures right."""
+    widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
+    typer.echo(f"\n{caption}")
+    for row in (columns, *rows):
+        first, *rest = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+        typer.echo("  ".join((row[0].ljust(len(first)), *rest)).rstrip())
+    if note:
+        typer.echo(note)
 
 
 def print_note(sentence: str) -> None:

@@ -25,6 +25,7 @@ class TraceFormat:
         reader: bytes to requests, in order of arrival; raises `TraceError` alone.
         companion: file-name ending of the first file and that of a second one beside it, for formats of two; its
             content goes into `Reading.companion`.
+        needs_rate: whether `Reading.rate_per_second` must be given, since the bytes tell none; elsewhere it has no use.
     """
 
     name: str
@@ -33,6 +34,7 @@ class TraceFormat:
     recognises: Callable[[str], bool]
     reader: Callable[[Iterable[bytes], Reading], Iterator[TracedRequest]]
     companion: tuple[str, str] | None = None
+    needs_rate: bool = False
 
     def read(self, chunks: Iterable[bytes], reading: Reading) -> Iterator[TracedRequest]:
         """Yield the requests of a trace lazily, in order of arrival, the first at about 0 seconds.
@@ -162,6 +164,7 @@ FORMATS: tuple[TraceFormat, ...] = (
         "# HELP or # TYPE",
         lambda first_line: first_line.startswith(("# HELP ", "# TYPE ")),
         prometheus.read_scrape,
+        needs_rate=True,
     ),
     TraceFormat(
         "prometheus-range",

@@ -1,0 +1,62 @@
+"""The page of `llmshed whatif`: a file that is there whole or not at all."""
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from llmshed import __version__
+from llmshed.errors import ExitCode, LlmshedError
+
+from ._output import print_note
+
+if TYPE_CHECKING:
+    from llmshed.rendering.whatif_page import WhatifResult
+
+
+class PageFileError(LlmshedError):
+    """The page cannot be written where it was asked for."""
+
+    exit_code = ExitCode.IO
+
+
+def check_page_file(path: Path) -> None:
+    """See that a page can be written there, before minutes are spent on its contents.
+
+    Raises:
+        PageFileError: there is no such directory, it cannot be written in, or the name is that of a directory.
+    """
+    folder = path.resolve().parent
+    if not folder.is_dir():
+        raise PageFileError(f"--html {path}: there is no directory {folder}")
+    if path.is_dir():
+        raise PageFileError(f"--html {path}: it is a directory; the name of a file is needed")
+    if not os.access(folder, os.W_OK):
+        raise PageFileError(f"--html {path}: nothing can be written in the directory {folder}")
+
+
+def write_page(path: Path, result: "WhatifResult") -> None:
+    """Write the page beside its place, then put it there; without matplotlib it has no drawings, and that is told.
+
+    Raises:
+        PageFileError: writing failed.
+    """
+    from llmshed.rendering.page import render_page
+    from llmshed.rendering.whatif_page import whatif_page
+
+    drawn = find_spec("matplotlib") is not None
+    if not drawn:
+        print_note("the page has no drawings, which need matplotlib: pip install 'llmshed[plots]'")
+    text = render_page(whatif_page(result, __version__, drawn=drawn))
+    place = path.resolve()
+    if place.exists() and not place.is_file():  # a pipe or a device, which a renamed file would replace
+        place.write_text(text, encoding="utf-8")
+        return
+    beside = place.with_name(f".{place.name}.{os.getpid()}")
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(place)
+    except OSError as error:
+        raise PageFileError(f"--html {path}: cannot be written: {error.strerror}") from None
+    finally:
+        beside.unlink(missing_ok=True)

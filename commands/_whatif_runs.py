@@ -1,0 +1,122 @@
+"""The runs of `llmshed whatif`: each scale, configuration and policy once, from generators of the seed's own."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING, Literal, assert_never
+
+from llmshed.whatif.compare import Difference, Run, difference
+from llmshed.whatif.gates.table import build_gate
+from llmshed.whatif.world import RunPlan, simulate
+from llmshed.workload.ceilings import CeilingRule, with_ceilings
+from llmshed.workload.clients import ClientModel
+from llmshed.workload.scaling import in_rate, in_time
+
+if TYPE_CHECKING:
+    from llmshed.whatif.report import RunReport
+    from llmshed.workload.request import TracedRequest
+
+    from ._whatif_stages import Stage
+    from ._whatif_traffic import Traffic
+
+ScaleBy = Literal["rate", "time"]
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """All that is run.
+
+    Args:
+        traffic: what arrives.
+        stages: the configurations, the base first.
+        policies: what decides.
+        scales: factors on the traffic.
+        scale_by: whether more of the traffic comes, or the same faster.
+        ceiling: where output ceilings come from.
+        clients: what refused clients do.
+        seed: of every draw.
+    """
+
+    traffic: "Traffic"
+    stages: "tuple[Stage, ...]"
+    policies: tuple[str, ...]
+    scales: tuple[float, ...]
+    scale_by: ScaleBy
+    ceiling: CeilingRule
+    clients: ClientModel
+    seed: int
+
+    @property
+    def count(self) -> int:
+        """Return how many runs there are."""
+        return len(self.scales) * len(self.stages) * len(self.policies)
+
+
+def run_study(study: Study, progress: Callable[[int, float], None]) -> Iterator[Run]:
+    """Yield each run as it ends, by scale, then configuration, then policy.
+
+    Args:
+        study: what is run.
+        progress: told how many runs have ended, and the share of the current one's traffic that has arrived.
+    """
+    done = 0
+    for scale in study.scales:
+        for stage in study.stages:
+            for policy in study.policies:
+                seconds = offered_seconds(study, scale)
+
+                def told(at_seconds: float, ended: int = done, whole: float = seconds) -> None:
+                    progress(ended, min(at_seconds / whole, 1.0) if whole > 0 else 1.0)
+
+                yield Run(stage.name, policy, scale, _report(study, stage, policy, scale, told))
+                done += 1
+    progress(done, 0.0)
+
+
+def offered_seconds(study: Study, scale: float) -> float:
+    """Return about how long the scaled traffic arrives."""
+    whole = study.traffic.summary.duration_seconds
+    return whole / scale if study.scale_by == "time" else whole
+
+
+def differences(study: Study, runs: tuple[Run, ...]) -> tuple[Difference, ...]:
+    """Return what the second configuration changes, for each scale and policy; empty without one."""
+    if len(study.stages) < 2:
+        return ()
+    found = {(run.configuration, run.policy, run.scale): run for run in runs}
+    base, against = (stage.name for stage in study.stages)
+    return tuple(
+        difference(found[base, policy, scale], found[against, policy, scale])
+        for scale in study.scales
+        for policy in study.policies
+    )
+
+
+def _report(study: Study, stage: "Stage", policy: str, scale: float, told: Callable[[float], None]) -> "RunReport":
+    setting = stage.setting()
+    edges = study.traffic.summary.input_quartile_edges
+    return simulate(
+        setting,
+        build_gate(policy, setting),
+        _arrivals(study, scale),
+        study.clients,
+        _rng(study, "clients"),
+        RunPlan((round(edges[0]), round(edges[1]), round(edges[2]))),
+        told,
+    )
+
+
+def _arrivals(study: Study, scale: float) -> "Iterator[TracedRequest]":
+    requests = with_ceilings(study.traffic.requests(), study.ceiling)
+    match study.scale_by:
+        case "time":
+            return in_time(requests, scale)
+        case "rate":
+            return in_rate(requests, scale, _rng(study, "scale"))
+        case _:
+            assert_never(study.scale_by)
+
+
+def _rng(study: Study, purpose: str) -> Random:
+    """Return the generator of one purpose: equal for every run, so that all policies meet the same traffic."""
+    return Random(f"{study.seed}/{purpose}")  # noqa: S311 - traffic is made up, nothing is kept secret

@@ -1,0 +1,159 @@
+"""The stages of `llmshed whatif`: each configuration with its profiles, before simulated replicas."""
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from llmshed.config.addresses import SIMULATED
+from llmshed.config.loading import load_config
+from llmshed.errors import ReplicaFileError
+from llmshed.gateway.config_file import read_config
+from llmshed.gateway.profile_file import read_profile, simulated_profile
+from llmshed.rendering.plain import readable
+from llmshed.simulation.parameters import ReplicaParameters
+from llmshed.whatif.staging import setting_from, spread_copies
+
+from ._replica import read_replica
+
+if TYPE_CHECKING:
+    from llmshed.config.pools import PoolSettings
+    from llmshed.config.settings import Config
+    from llmshed.profile import Profile
+    from llmshed.whatif.setting import Setting
+
+DEFAULTS = "(defaults)"
+"""What the configuration is called when none is named."""
+_DEFAULT_CONFIG = """
+[[pools]]
+replicas = [{ name = "simulated", url = "simulated:" }]
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Replicas:
+    """What stands behind the gate.
+
+    Args:
+        name: what a replica is called; None for the simulated one that ships with llmshed.
+        parameters: what every replica is.
+        count: how many there are.
+    """
+
+    name: str | None
+    parameters: ReplicaParameters
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One configuration, ready for as many runs as are asked for.
+
+    Args:
+        name: what the configuration is called.
+        config: its settings.
+        profiles: profile of each pool that has one, by the pool's name.
+        copies: replicas of each pool.
+        parameters: what every replica is.
+        gateway_seconds: time of the gateway for each try of a request; None for the usual.
+    """
+
+    name: str
+    config: "Config"
+    profiles: "dict[str, Profile]"
+    copies: dict[str, int]
+    parameters: ReplicaParameters
+    gateway_seconds: float | None
+
+    def setting(self) -> "Setting":
+        """Return the setting of one run; a run uses it up."""
+        setting = setting_from(self.config, self.profiles, self.parameters, self.copies)
+        if self.gateway_seconds is None:
+            return setting
+        return replace(setting, gateway_seconds_per_request=self.gateway_seconds)
+
+
+def named_replicas(named: str | None, count: int) -> Replicas:
+    """Return the replicas of a file or a shipped name, or the simulated replica of a first run.
+
+    Raises:
+        MissingInputError: there is neither such a name nor such a file.
+        ReplicaFileError: the file holds mistakes, or describes an engine that has no adapter yet.
+    """
+    if named is None:
+        return Replicas(None, ReplicaParameters(), count)
+    described = read_replica(named)
+    if not isinstance(described.parameters, ReplicaParameters):
+        raise ReplicaFileError(f"{named}: engine.mode is not tgi: the gateway has no adapter for another engine yet")
+    return Replicas(described.name, described.parameters, count)
+
+
+def read_stages(
+    config: Path | None, against: Path | None, replicas: Replicas, gateway_seconds: float | None
+) -> tuple[Stage, ...]:
+    """Return the stage of each configuration, the base first.
+
+    Raises:
+        ConfigError: a configuration cannot be read, or holds mistakes.
+        ProfileError: a profile that one names cannot be read, or breaks its schema.
+        typer.BadParameter: both are the same file, or there are fewer replicas than pools.
+    """
+    if against is not None and config is not None and _same(config, against):
+        raise typer.BadParameter(f"--against {against}: it is the file of --config; two different ones are compared")
+    names = _names(config, against)
+    loaded = [_read(path, replicas) for path in ((config,) if against is None else (config, against))]
+    return tuple(
+        Stage(name, one, _profiles(one, replicas), _copies(one, name, replicas), replicas.parameters, gateway_seconds)
+        for name, one in zip(names, loaded, strict=True)
+    )
+
+
+def _same(one: Path, other: Path) -> bool:
+    return one.exists() and other.exists() and one.samefile(other)
+
+
+def _names(config: Path | None, against: Path | None) -> tuple[str, ...]:
+    """Return what the configurations are called: their files, without folders where that tells them apart."""
+    paths = [path for path in (config, against) if path is not None]
+    short = [readable(path.name) for path in paths]
+    told = iter(short if len(set(short)) == len(short) else [readable(str(path)) for path in paths])
+    base = DEFAULTS if config is None else next(told)
+    return (base,) if against is None else (base, next(told))
+
+
+def _read(path: Path | None, replicas: Replicas) -> "Config":
+    """Return the settings of a file; without one, defaults whose gross ceiling is what the replica's KV cache holds."""
+    if path is not None:
+        return read_config(path, os.environ, {}).config
+    config = load_config(_DEFAULT_CONFIG, DEFAULTS, os.environ, {}).config
+    if replicas.name is None:
+        return config
+    held = tuple(
+        pool
+        if pool.gross_ceiling_tokens
+        else pool.model_copy(update={"gross_ceiling_tokens": replicas.parameters.kv_tokens})
+        for pool in config.pools
+    )
+    return config.model_copy(update={"pools": held})
+
+
+def _profiles(config: "Config", replicas: Replicas) -> "dict[str, Profile]":
+    found = ((pool.name, _profile(pool, replicas)) for pool in config.pools)
+    return {name: profile for name, profile in found if profile is not None}
+
+
+def _profile(pool: "PoolSettings", replicas: Replicas) -> "Profile | None":
+    """Return the profile that a pool names; the package's own is true of the package's own replica only."""
+    if pool.profile is not None:
+        return read_profile(Path(pool.profile))
+    own = replicas.name is None and all(replica.url == SIMULATED for replica in pool.replicas)
+    return simulated_profile() if own else None
+
+
+def _copies(config: "Config", name: str, replicas: Replicas) -> dict[str, int]:
+    try:
+        return spread_copies(config, replicas.count)
+    except ValueError as error:
+        raise typer.BadParameter(f"COPIES: {error} ({name})") from None

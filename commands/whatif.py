@@ -1,0 +1,134 @@
+"""`llmshed whatif`: a trace of traffic before simulated replicas, in virtual time."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from ._options import JsonOption
+from ._output import print_json
+from ._whatif_wishes import read_copies, read_policies, read_scales
+
+MOST_REQUESTS = 1_000_000_000
+
+
+def whatif(
+    copies: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="COPIES", show_default=False, help="How many replicas, as in x4; default: x1."),
+    ] = None,
+    *,
+    trace: Annotated[
+        str, typer.Option(metavar="FILE", show_default=False, help="Trace of requests, packed or not; - reads stdin.")
+    ],
+    trace_format: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", show_default=False, help="Kind of trace; default: told by its first line."),
+    ] = None,
+    replica: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE|NAME",
+            show_default=False,
+            help="What a replica is; default: the simulated one of a first run.",
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", "-c", metavar="FILE", show_default=False, help="Configuration; default: defaults."),
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", show_default=False, help="Another configuration to compare with."),
+    ] = None,
+    scale: Annotated[str, typer.Option(metavar="SCALES", help="Factors on the traffic, as in 1,2,5,10.")] = "1",
+    scale_by: Annotated[
+        Literal["rate", "time"], typer.Option(help="More of the traffic, or the same traffic faster.")
+    ] = "rate",
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", show_default=False, help="Policy to run, or all; may be repeated; default: ours."),
+    ] = None,
+    ceiling: Annotated[
+        Literal["asked", "pow2", "flat1024", "flat4096"] | None,
+        typer.Option(show_default=False, help="Output ceilings; default: asked if the trace holds any, else pow2."),
+    ] = None,
+    clients: Annotated[
+        Literal["none", "polite", "sdk", "rude"], typer.Option(help="What clients do when refused.")
+    ] = "none",
+    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, metavar="N", help="Of every draw.")] = 0,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, max=MOST_REQUESTS, metavar="N", show_default=False, help="Take the first N requests only."),
+    ] = None,
+    duration: Annotated[
+        float | None,
+        typer.Option(min=0.001, max=1e9, metavar="SECONDS", show_default=False, help="Take only the first SECONDS."),
+    ] = None,
+    rate: Annotated[
+        float | None,
+        typer.Option(
+            min=0.000_001,
+            max=1e6,
+            metavar="N",
+            show_default=False,
+            help="Requests a second, for traces that hold lengths and no arrivals.",
+        ),
+    ] = None,
+    gateway_seconds: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=10,
+            metavar="SECONDS",
+            show_default=False,
+            help="Time of the gateway for a request; default 0.002.",
+        ),
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", show_default=False, help="Write a page with tables and drawings too.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Tell what a configuration would have done to a trace of traffic.
+
+    The gateway's own controller meets the requests of the trace before simulated replicas on a virtual clock, so that
+    hours pass in seconds. Other policies can be run beside it. The same seed gives the same output.
+
+    Example: llmshed whatif --trace azure.csv.gz --replica llama-3-8b-h100 x4 --config llmshed.toml --scale 1,2,5
+    """
+    from llmshed.whatif.gates.table import GATES, OURS
+
+    scales = read_scales(scale)
+    count = read_copies(replica or [], copies or [])
+    policies = read_policies(policy or [OURS], GATES)
+    from llmshed.workload.ceilings import CeilingRule
+    from llmshed.workload.clients import ClientModel
+
+    from ._whatif_page_file import check_page_file, write_page
+    from ._whatif_progress import performed
+    from ._whatif_runs import Study, differences
+    from ._whatif_stages import named_replicas, read_stages
+    from ._whatif_told import as_object, print_result, result_of
+    from ._whatif_traffic import Part, opened_traffic
+
+    if html is not None:
+        check_page_file(html)
+    replicas = named_replicas(replica[0] if replica else None, count)
+    stages = read_stages(config, against, replicas, gateway_seconds)
+    with opened_traffic(trace, trace_format, Part(limit, duration, rate), seed) as traffic:
+        default = CeilingRule.ASKED if traffic.summary.with_ceiling else CeilingRule.POW2
+        rule = default if ceiling is None else CeilingRule(ceiling)
+        study = Study(traffic, stages, policies, scales, scale_by, rule, ClientModel(clients), seed)
+        runs = performed(study, quiet=quiet)
+        result = result_of(study, replicas, runs, differences(study, runs))
+        told = as_object(study, replicas, result) if as_json else {}
+    if html is not None:
+        write_page(html, result)
+    if as_json:
+        from llmshed.whatif.report import SCHEMA
+
+        print_json(SCHEMA, told)
+    else:
+        print_result(result)
