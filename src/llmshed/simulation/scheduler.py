@@ -112,7 +112,8 @@ class Scheduler:
         entry = Entry(sequence, max(plan.input_tokens, 1), plan.chunk_tokens, plan.ceiling_tokens, 0, now)
         self._entries[sequence.key] = entry
         self._join_tail(entry, now)
-        if not self._blocked or len(self._queue) == 1:
+        # Behind a head that does not fit it changes nothing before something ends.
+        if not self._blocked:
             self._cut_stretch()
         return plan
 

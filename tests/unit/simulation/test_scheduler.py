@@ -269,6 +269,36 @@ def test_a_waiting_sequence_whose_client_left_stays_in_the_queue_until_it_is_in_
     assert 3 not in run(replica).tokens
 
 
+def test_when_a_blocking_head_leaves_those_behind_it_start_with_the_next_step() -> None:
+    replica = scheduler(kv_tokens=8192, max_batch_prefill_tokens=8192)
+    put(replica, 1, 4000, 500)
+    replica.advance(0)
+    put(replica, 2, 8000, 10, at=0.5)
+    put(replica, 3, 1, 10, at=0.5)
+    replica.advance(10.5)
+    replica.leave(2)
+    course = run(replica)
+    assert ends(course.results)[3].started_at == 11
+    assert ends(course.results)[1].at == 500
+
+
+def test_a_stretch_of_decodes_is_one_change_that_only_what_could_start_cuts_short() -> None:
+    replica = scheduler(kv_tokens=8192, max_batch_prefill_tokens=8192)
+    put(replica, 1, 4000, 500)
+    put(replica, 2, 4100, 10)
+    replica.advance(1)
+    assert (replica.next_step_at, replica.next_change_at) == (2, 500)
+    # The head waits for KV: whoever joins the line behind it can start no sooner.
+    put(replica, 3, 1, 1, at=1)
+    assert replica.next_change_at == 500
+    replica.advance(200.5)
+    assert (replica.output_tokens(1), replica.next_step_at, replica.next_change_at) == (200, 201, 500)
+    replica.stall(200.5, 7)
+    assert (replica.next_step_at, replica.next_change_at) == (207.5, 207.5)
+    replica.advance(207.5)
+    assert (replica.output_tokens(1), replica.next_change_at) == (201, 207.5 + 299)
+
+
 def test_leaving_twice_or_after_the_end_changes_nothing() -> None:
     replica = scheduler()
     put(replica, 1, 10, 2)
