@@ -10,7 +10,7 @@ Count = Annotated[int, Field(ge=1, le=10**6)]
 Bytes = Annotated[int, Field(ge=1, le=10**15)]
 ValueBytes = Annotated[float, Field(ge=0.25, le=8)]
 """Bytes of one number: 2 for fp16 and bf16, 1 for fp8 and int8, 0.5 for 4 bits."""
-Rate = Annotated[float, Field(gt=0, le=1e18)]
+Rate = Annotated[float, Field(ge=1, le=1e18)]
 PositiveShare = Annotated[float, Field(gt=0, le=1)]
 Duration = Annotated[float, Field(ge=0, le=10)]
 StepDuration = Annotated[float, Field(ge=0.000_01, le=3600)]

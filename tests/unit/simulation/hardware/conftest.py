@@ -31,7 +31,7 @@ mode = "tgi"
 """
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def replica_text() -> str:
     """A file that describes a replica of TGI, with everything that is needed and nothing else."""
     return REPLICA

@@ -1,6 +1,8 @@
 """Step times and KV against sums worked out apart from the code, and against published measurements."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from llmshed.simulation.cost import StepWork
 from llmshed.simulation.hardware.derivation import body_parameters, derive, kv_bytes_per_token
@@ -122,3 +124,22 @@ def test_published_first_tokens_on_a100s_are_met_within_a_tenth(
     times = derive(model, gpu, FITTED).step_times
     work = StepWork(prefill_tokens=tokens, attention_pairs=tokens * (tokens + 1) // 2)
     assert times.seconds(work) == pytest.approx(seconds, rel=0.1)
+
+
+@given(
+    memory=st.integers(10**9, 10**12),
+    share=st.floats(0.1, 1.0),
+    reserve=st.integers(0, 10**10),
+    kv_heads=st.sampled_from([1, 2, 4, 8, 16, 32]),
+    gpus=st.sampled_from([1, 2, 4, 8]),
+)
+def test_what_is_held_never_exceeds_what_the_engine_takes(
+    memory: int, share: float, reserve: int, kv_heads: int, gpus: int
+) -> None:
+    model = LLAMA_2_7B.model_copy(update={"kv_heads": kv_heads})
+    gpu = A100.model_copy(update={"memory_bytes": memory, "count": gpus})
+    derivation = derive(model, gpu, FITTED.model_copy(update={"memory_ratio": share, "reserve_bytes": reserve}))
+    held = derivation.kv_tokens * derivation.kv_bytes_per_token
+    taken = held + derivation.weight_bytes + reserve
+    assert derivation.kv_tokens == 0 or taken <= memory * share
+    assert derivation.kv_tokens == 0 or taken + derivation.kv_bytes_per_token > memory * share

@@ -99,3 +99,32 @@ def test_every_setting_says_in_words_what_it_accepts_and_means() -> None:
 def test_no_text_fails_in_another_way(text: str) -> None:
     with pytest.raises(ReplicaFileError):
         parse_replica(text, "r.toml")
+
+
+@given(
+    bandwidth=st.floats(1, 1e18),
+    flops=st.floats(1, 1e18),
+    share=st.floats(0, 1, exclude_min=True),
+    memory=st.integers(1, 10**15),
+    reserve=st.integers(0, 10**15),
+    layers=st.integers(1, 10**6),
+    mode=st.sampled_from(["tgi", "vllm"]),
+)
+def test_every_number_in_its_range_gives_a_replica_or_a_told_reason(
+    replica_text: str, bandwidth: float, flops: float, share: float, memory: int, reserve: int, layers: int, mode: str
+) -> None:
+    text = (
+        replica_text.replace("3.35e12", repr(bandwidth))
+        .replace("989.4e12", repr(flops))
+        .replace("flops_ratio = 0.6", f"flops_ratio = {share!r}")
+        .replace("85_899_345_920", str(memory))
+        .replace("2_000_000_000", str(reserve))
+        .replace("layers = 32", f"layers = {layers}")
+        .replace("tgi", mode)
+    )
+    try:
+        told = [f"r.toml: {parse_replica(text, 'r.toml').parameters.kv_tokens}"]
+    except ReplicaFileError as refused:
+        told = str(refused).splitlines()
+    assert told
+    assert all(line.startswith("r.toml:") for line in told)
