@@ -42,7 +42,7 @@ def print_table(rows: Mapping[str, object]) -> None:
 def print_grid(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]], note: str = "") -> None:
     """Print a table with a caption on stdout, an empty line before it: the first column to the left, figures right."""
     widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
-    typer.echo(f"\n{caption}")
+    typer.secho(f"\n{caption}", bold=True)  # plain where there is no terminal
     for row in (columns, *rows):
         first, *rest = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
         typer.echo("  ".join((row[0].ljust(len(first)), *rest)).rstrip())

@@ -78,8 +78,8 @@ def facts(study: "Study", replicas: "Replicas") -> dict[str, str]:
         "clients": f"{study.clients.value}: {_CLIENTS[study.clients.value]}",
         "objectives": _objectives(first),
         "gateway": (
-            f"{first.gateway_seconds_per_request:g} s a request and {first.gateway_seconds_per_input_token:g} s a token"
-            " of its prompt"
+            f"{first.gateway_seconds_per_request:g} s a request and"
+            f" {first.gateway_seconds_per_input_token * 1000:g} s a thousand tokens of its prompt"
         ),
         "seed": str(study.seed),
     }

@@ -15,7 +15,7 @@ LEAST_SCALE, MOST_SCALE = 0.01, 100.0
 ALL = "all"
 
 _COPIES = re.compile(r"x([1-9][0-9]{0,8})", re.ASCII)
-_SCALE = re.compile(r"[0-9]{1,9}(\.[0-9]{0,9})?x?|\.[0-9]{1,9}x?", re.ASCII)
+_SCALE = re.compile(r"[0-9]{1,3}(\.[0-9]{1,3})?x?", re.ASCII)  # so few digits that every one is shown everywhere
 
 
 def read_scales(text: str) -> tuple[float, ...]:
@@ -38,8 +38,8 @@ def _scale(text: str) -> float:
     value = float(text.removesuffix("x")) if _SCALE.fullmatch(text) else math.nan
     if not LEAST_SCALE <= value <= MOST_SCALE:
         raise typer.BadParameter(
-            f"--scale {text!r}: numbers from {LEAST_SCALE:g} to {MOST_SCALE:g} with commas between are needed, as in"
-            " 1,2,5,10"
+            f"--scale {text!r}: numbers from {LEAST_SCALE:g} to {MOST_SCALE:g} with at most three decimals and with"
+            " commas between are needed, as in 1,2.5,10"
         )
     return value
 

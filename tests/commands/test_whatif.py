@@ -53,6 +53,13 @@ class TestTheQuestion:
         assert len(configuration["replicas"]) == 2
         assert "is uncalibrated" in told(ran)["warnings"][0]
 
+    def test_a_configuration_is_compared_with_the_defaults_if_no_other_is_named(
+        self, cli: Cli, trace: Path, tmp_path: Path
+    ) -> None:
+        ran = cli("whatif", "--trace", trace, "--against", write_config(tmp_path, 2_000), "--json")
+        assert [name for name, _, _ in totals(ran)] == ["(defaults)", "llmshed.toml"]
+        assert told(ran)["differences"][0]["base"] == "(defaults)"
+
     def test_a_file_of_ones_own_is_a_replica_too(self, cli: Cli, trace: Path, tmp_path: Path, repository: Path) -> None:
         own = tmp_path / "gpu.toml"
         own.write_bytes((repository / "profiles/replicas/llama-3-8b-h100.toml").read_bytes())

@@ -24,6 +24,7 @@ class TestWhatIsWrong:
             (("--scale", "inf"), "--scale 'inf'"),
             (("--scale", "1e9"), "--scale '1e9'"),
             (("--scale", "1,,2"), "--scale ''"),
+            (("--scale", "1.0001"), "at most three decimals"),
             (("--scale", "1;2"), "--scale '1;2'"),
             (("--scale", "1,2,1.0"), "1 stands there twice"),
             (("--scale", ",".join(map(str, range(1, 22)))), "21 scales; at most 20"),
@@ -132,6 +133,11 @@ class TestWhatIsWrong:
         ran = cli("whatif", "--trace", trace, "--replica", "h200", "x2")
         assert ran.exit_code == 66
         assert "llama-3-8b-h100" in ran.stderr
+
+    def test_a_replica_whose_engine_has_no_adapter_is_refused(self, cli: Cli, trace: Path) -> None:
+        ran = cli("whatif", "--trace", trace, "--replica", "llama-3.2-1b-rtx3090")
+        assert ran.exit_code == 78
+        assert "engine.mode is not tgi" in ran.stderr
 
     def test_a_broken_replica_file_is_told_line_by_line(self, cli: Cli, trace: Path, tmp_path: Path) -> None:
         broken = tmp_path / "gpu.toml"
