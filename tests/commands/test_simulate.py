@@ -13,6 +13,10 @@ from typing import Any, Protocol
 
 import pytest
 
+from llmshed.simulation.replaying import read_schedule, replay
+from llmshed.simulation.results import Ended
+from llmshed.simulation.schedule import Close
+
 
 class Cli(Protocol):
     def __call__(self, *arguments: str | Path) -> Any: ...
@@ -98,3 +102,31 @@ def test_a_port_in_use_ends_with_unavailable(cli: Cli) -> None:
         ran = cli("simulate", "--port", port)
     assert ran.exit_code == 69
     assert f"cannot listen on 127.0.0.1:{port}" in ran.stderr
+
+
+def posted(url: str, body: dict[str, Any]) -> Any:
+    headers = {"content-type": "application/json"}
+    request = urllib.request.Request(url, json.dumps(body).encode(), headers)  # noqa: S310 - loopback, as above
+    with urllib.request.urlopen(request) as response:  # noqa: S310 - loopback, as above
+        return json.load(response)
+
+
+def test_a_recorded_run_can_be_gone_through_again(tmp_path: Path) -> None:
+    path = tmp_path / "schedule.jsonl"
+    with running("--record", str(path), "--step-seconds", "0.001", "--kv-tokens", "9000") as (process, line):
+        posted(f"{line.split()[-1]}/generate", {"inputs": "Tell me", "parameters": {"max_new_tokens": 5}})
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    with path.open("rb") as lines:
+        schedule = read_schedule(lines)
+    assert schedule.parameters.kv_tokens == 9000
+    assert isinstance(schedule.calls[-1].call, Close)
+    ended = [result for result in schedule.results if isinstance(result, Ended)]
+    assert [result for result in replay(schedule) if isinstance(result, Ended)] == ended
+    assert len(ended) == 1
+
+
+def test_a_schedule_that_cannot_be_written_ends_with_its_code(cli: Cli, tmp_path: Path) -> None:
+    ran = cli("simulate", "--record", tmp_path)
+    assert (ran.exit_code, ran.stdout) == (74, "")
+    assert f"cannot write {tmp_path}: Is a directory" in ran.stderr

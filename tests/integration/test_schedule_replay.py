@@ -73,10 +73,22 @@ async def ask(
                 return
 
 
-async def order(session: aiohttp.ClientSession, url: str, delay: float, fault: dict[str, Any]) -> None:
-    await asyncio.sleep(delay)
+async def order(session: aiohttp.ClientSession, url: str, fault: dict[str, Any]) -> None:
     async with session.post(url + "/_simulate/faults", json=fault) as response:
         assert response.status == 200
+
+
+async def fail_in_second_chunk(session: aiohttp.ClientSession, url: str) -> None:
+    """Stall the engine under a stream of two chunks, and let its batch fail once it is in the second."""
+    route, posted = LONG
+    events = 0
+    orders: dict[int, dict[str, Any]] = {100: {"stall_seconds": 0.2}, 1100: {"fail_batch": True}}
+    async with session.post(url + route, json=posted) as response:
+        async for line in response.content:
+            events += line.startswith(b"data:")
+            if line.startswith(b"data:") and events in orders:
+                await order(session, url, orders[events])
+    assert events > 1100
 
 
 async def record(path: Path, seed: int) -> None:
@@ -86,24 +98,10 @@ async def record(path: Path, seed: int) -> None:
         emulator = Emulator(settings, vocabulary=embedded_vocabulary(), scheduler=scheduler)
         url = await emulator.start()
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
-            load = [
-                ask(
-                    session,
-                    url,
-                    body(rng, number),
-                    rng.uniform(0.1, 2.2),
-                    rng.choice([None, None, rng.randint(1, 4000)]),
-                )
-                for number in range(60)
-            ]
-            await asyncio.gather(
-                # Whatever the machine's pace: one goes on in a second chunk, one is given up.
-                ask(session, url, LONG, 0.0, None),
-                ask(session, url, LONG, 0.05, 200),
-                *load,
-                order(session, url, 0.5, {"stall_seconds": 0.2}),
-                order(session, url, 1.8, {"fail_batch": True}),
-            )
+            load = [ask(session, url, body(rng, number), rng.uniform(0.1, 2.2), patience(rng)) for number in range(60)]
+            # Whatever the machine's pace: one is given up, some find no permit, and one is lost with its batch.
+            burst = [ask(session, url, LONG, 0.1, None) for _ in range(PARAMETERS.max_concurrent_requests)]
+            await asyncio.gather(fail_in_second_chunk(session, url), ask(session, url, LONG, 0.05, 200), *load, *burst)
         await emulator.stop()
 
 
