@@ -108,6 +108,16 @@ def arena_rows(data: Path) -> list[tuple[str, ...]]:
     return [(name, *_figure_cells([figure[index] for figure in figures])) for index, name in enumerate(_ARENA_NAMES)]
 
 
+def slora_errors(data: Path, more_step_seconds: float) -> list[float]:
+    """Return the relative errors of the arena trace's figures, with S-LoRA's rules and a longer step."""
+    truth = measured.arena(data)
+    times = replica("llama-2-7b-a10g").parameters.step_times
+    slower = replace(times, step_seconds=times.step_seconds + more_step_seconds)
+    run = replay_slora(slower, SLORA, [one.sent for one in truth])
+    pairs = zip(_arena_figures(truth), _arena_figures(run), strict=True)
+    return [made / told - 1 for told, made in pairs]
+
+
 _ARENA_NAMES = (
     *(f"first token, p{share * 100:.0f}, s" for share in SHARES),
     *(f"whole answer, p{share * 100:.0f}, s" for share in SHARES),
