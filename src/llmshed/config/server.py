@@ -57,7 +57,8 @@ class LogSettings(Settings):
     decisions: DecisionSink = "stderr"
     """Where the decision log goes: `stderr`, `stdout`, `off`, or the path of a file that is appended to."""
     hash_key_file: FilePath | None = None
-    """File whose bytes key the session and prefix hashes; only its owner may read it. Unset: each start draws a key."""
+    """File whose bytes key the logged hashes of bodies, sessions and prefixes; only its owner may read it. Unset: each
+    start draws a key."""
 
 
 class UpstreamSettings(Settings):

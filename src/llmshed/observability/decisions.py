@@ -79,6 +79,7 @@ class DecisionLine:
         decision: what was decided; None when the client left before anything was.
         reason: why it was not served.
         retry_after_seconds: the wait that the client was told, after jitter.
+        fingerprint: keyed hash of the body, by which a repeat of a request is known; None before it was understood.
         session: keyed hash of the session.
         prefix_blocks: keyed hashes of the leading blocks of the prompt.
         degradations: ladder steps that changed the answer.
@@ -113,6 +114,7 @@ class DecisionLine:
     decision: Decision | None = None
     reason: Reason | None = None
     retry_after_seconds: float | None = None
+    fingerprint: str | None = None
     session: str | None = None
     prefix_blocks: tuple[str, ...] = ()
     degradations: tuple[str, ...] = ()
@@ -180,6 +182,7 @@ class DecisionLine:
             "reason": self.reason,
             "status": self.status,
             "retry_after_seconds": self.retry_after_seconds,
+            "fingerprint": self.fingerprint,
             "session": self.session,
             "prefix_blocks": self.prefix_blocks,
             "degradations": self.degradations,

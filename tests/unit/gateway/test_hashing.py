@@ -25,6 +25,26 @@ def test_a_session_of_any_bytes_has_a_name() -> None:
     assert len(Hasher(b"k").session("acme", "\udcff\u2028")) == 24
 
 
+def test_a_request_has_one_name_for_its_tenant_route_body_and_key_however_it_was_written() -> None:
+    hasher = Hasher(b"secret")
+    name = hasher.body("acme", "/generate", {"inputs": "sing", "parameters": {"seed": 7, "max_new_tokens": 4}})
+    assert name == Hasher(b"secret").body(
+        "acme", "/generate", {"parameters": {"max_new_tokens": 4, "seed": 7}, "inputs": "sing"}
+    )
+    body = {"inputs": "sing", "parameters": {"seed": 7}}
+    names = {
+        name,
+        hasher.body("acme", "/generate", body),
+        hasher.body("other", "/generate", body),
+        hasher.body("acme", "/generate_stream", body),
+        hasher.body("acme", "/generate", {**body, "inputs": "sing "}),
+        Hasher(b"Secret").body("acme", "/generate", body),
+    }
+    assert len(names) == 6
+    assert {len(name) for name in names} == {24}
+    assert "sing" not in name
+
+
 def test_the_working_key_is_never_the_secret_itself() -> None:
     assert len(Hasher(b"short").key) == 32
     assert b"short" not in Hasher(b"short").key

@@ -43,16 +43,19 @@ async def read_call(gateway: Gateway, visit: Visit) -> tuple[PoolPolicy, Call]:
     body = await gateway.parsing.run(partial(parse_body, raw), len(raw))
     pool = pool_of(gateway.policy.pools, body, gateway.fleet.is_met)
     visit.model = pool.model
-    work = partial(_understand, gateway.fleet.engine(pool.name), Route(visit.path), body)
-    call, visit.prompt_sizes = await gateway.parsing.run(work, len(raw))
+    name = partial(gateway.hasher.body, visit.tenant or "")
+    work = partial(_understand, gateway.fleet.engine(pool.name), Route(visit.path), body, name)
+    call, visit.prompt_sizes, visit.fingerprint = await gateway.parsing.run(work, len(raw))
     visit.call = call
     return pool, call
 
 
-def _understand(engine: Engine, route: Route, body: dict[str, Any]) -> tuple[Call, tuple[int, ...]]:
-    """Return the call that an engine makes of a body, and the bytes of its prompts."""
+def _understand(
+    engine: Engine, route: Route, body: dict[str, Any], name: Callable[[str, Mapping[str, Any]], str]
+) -> tuple[Call, tuple[int, ...], str]:
+    """Return the call that an engine makes of a body, the bytes of its prompts, and the body's fingerprint."""
     call = engine.read_call(route, body)
-    return call, tuple(map(prompt_bytes, call.prompts))
+    return call, tuple(map(prompt_bytes, call.prompts)), name(route.value, call.body)
 
 
 def pool_of(pools: tuple[PoolPolicy, ...], body: Mapping[str, Any], is_met: Callable[[str], bool]) -> PoolPolicy:

@@ -37,6 +37,7 @@ class Visit:
         model: model that it was matched to; None before.
         call: its body, read; None before.
         prompt_sizes: bytes of each of its prompts, in order.
+        fingerprint: keyed hash of its body; None before it was understood.
         asked: the request as the core sees it, counted; None before, and when its bytes alone refused it.
         verdict: what admission decided; None before.
         problem: what it was refused with; None while it is not.
@@ -63,6 +64,7 @@ class Visit:
     model: str | None = None
     call: Call | None = None
     prompt_sizes: tuple[int, ...] = ()
+    fingerprint: str | None = None
     asked: Request | None = None
     verdict: Verdict | None = None
     problem: Problem | None = None
@@ -135,6 +137,7 @@ class Visit:
             asked_output_tokens=None if call is None else call.asked_output_tokens,
             output_tokens=relayed.output_tokens,
             retry_after_seconds=self.told_wait_seconds or relayed.retry_after_seconds,
+            fingerprint=self.fingerprint,
             session=None if asked is None else asked.session,
             prefix_blocks=() if asked is None else asked.prefix_blocks,
             waits=self._waits(now),
