@@ -174,8 +174,13 @@ class Station:
         return wrong
 
     def _batch(self, joining: Passenger | None = None) -> Batch:
-        """Return what decodes, a true end resident from the start; with one who joins, those ahead decode too."""
-        coming = () if joining is None else (*self._ahead.values(), joining)
+        """Return what will decode when the forming group is computed: who does, and whose prompt is under way.
+
+        With one who joins, also the forming group and that one. A true end counts as resident from the start.
+        """
+        coming = [one for one in self._ahead.values() if joining is not None or one not in self._forming]
+        if joining is not None:
+            coming.append(joining)
         return Batch(
             self._decoding_sequences + sum(one.sequences for one in coming),
             self._decoding_tokens + sum(one.true_tokens for one in coming),
