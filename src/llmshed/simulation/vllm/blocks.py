@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from llmshed.simulation.radix import Row
+from llmshed.simulation.radix import Ids, Row
 
 
 @dataclass(slots=True, eq=False)
@@ -28,10 +28,10 @@ class _Shared:
     """One full block of prompts that begin alike."""
 
     parent: "_Shared | None"
-    label: tuple[int, ...]
+    label: Ids
     holders: int = 1
     blocks: int = 1
-    followers: dict[tuple[int, ...], "_Shared"] = field(default_factory=dict)
+    followers: dict[Ids, "_Shared"] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
@@ -45,6 +45,7 @@ class Holding:
             another sequence computed them too.
         left: free blocks that it held when it was preempted and that are not taken yet.
         left_from: which of its blocks the first of `left` is.
+        labels: the ids that reach into each block of `prompt`.
     """
 
     prompt: Row | None = None
@@ -52,6 +53,12 @@ class Holding:
     private_from_here: bool = False
     left: _Run | None = None
     left_from: int = 0
+    labels: tuple[Ids, ...] = field(init=False, default=())
+
+    def __post_init__(self) -> None:
+        """Lay the labels out once; they are asked for with every block."""
+        if self.prompt is not None:
+            self.labels = _labels(self.prompt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +113,7 @@ class BlockPool:
         """Look for a sequence's first `most_blocks` blocks; changes nothing."""
         if not self._caching:
             return NOTHING_FOUND
-        shared = self._find_prompt(holding.prompt, most_blocks)
+        shared = self._find_prompt(holding, most_blocks)
         left = 0
         if holding.left is not None and len(shared) == holding.left_from:
             left = min(holding.left.blocks, most_blocks - len(shared))
@@ -133,29 +140,31 @@ class BlockPool:
         """Take free blocks, those that lie free longest first; what they knew is forgotten."""
         self._free -= blocks
         while blocks:
-            oldest = next(iter(self._line))
+            oldest, _ = self._line.popitem(last=False)
+            if isinstance(oldest, _Shared):
+                _forget(oldest)
+                blocks -= 1
+                continue
             taken = min(oldest.blocks, blocks)
             blocks -= taken
-            if isinstance(oldest, _Run):
-                oldest.blocks -= taken
-            else:
-                _forget(oldest)
-            if isinstance(oldest, _Shared) or not oldest.blocks:
-                del self._line[oldest]
+            oldest.blocks -= taken
+            if oldest.blocks:
+                self._line[oldest] = None
+                self._line.move_to_end(oldest, last=False)
 
     def publish(self, holding: Holding, full_blocks: int) -> None:
         """Let others find the prompt's blocks up to the first `full_blocks`, which the sequence holds."""
-        prompt = holding.prompt
-        if prompt is None or not self._caching:
+        prompt, shared = holding.prompt, holding.shared
+        if prompt is None or not self._caching or holding.private_from_here:
             return
-        while len(holding.shared) < min(full_blocks, prompt.blocks) and not holding.private_from_here:
-            parent = holding.shared[-1] if holding.shared else self._root(prompt)
-            label = prompt.key(len(holding.shared))
+        parent = shared[-1] if shared else self._root(prompt)
+        for label in holding.labels[len(shared) : full_blocks]:
             if label in parent.followers:
                 holding.private_from_here = True
-            else:
-                block = parent.followers[label] = _Shared(parent, label)
-                holding.shared.append(block)
+                return
+            parent.followers[label] = block = _Shared(parent, label)
+            shared.append(block)
+            parent = block
 
     def release(self, holding: Holding, blocks: int, *, known_blocks: int) -> None:
         """Take back all `blocks` of a sequence, the last first.
@@ -210,16 +219,16 @@ class BlockPool:
             broken.append("a shared KV block is held by another number of sequences than counted")
         return tuple(broken)
 
-    def _find_prompt(self, prompt: Row | None, most_blocks: int) -> list[_Shared]:
+    def _find_prompt(self, holding: Holding, most_blocks: int) -> list[_Shared]:
         found: list[_Shared] = []
-        if prompt is None or (block := self._roots.get(prompt.scale.unit_tokens)) is None:
+        if holding.prompt is None:
             return found
-        for index in range(min(most_blocks, prompt.blocks)):
-            follower = block.followers.get(prompt.key(index))
-            if follower is None:
+        block: _Shared | None = self._root(holding.prompt)
+        for label in holding.labels[:most_blocks]:
+            block = None if block is None else block.followers.get(label)
+            if block is None:
                 break
-            found.append(follower)
-            block = follower
+            found.append(block)
         return found
 
     def _root(self, prompt: Row) -> _Shared:
@@ -239,3 +248,13 @@ class BlockPool:
 def _forget(block: _Shared) -> None:
     if block.parent is not None:
         del block.parent.followers[block.label]
+
+
+def _labels(prompt: Row) -> tuple[Ids, ...]:
+    """Return the ids that reach into each block; several blocks of one id carry it alike, told apart by their place."""
+    blocks_per_id, rest = divmod(prompt.scale.unit_tokens, prompt.scale.block_tokens)
+    if rest:
+        return tuple(prompt.key(block) for block in range(prompt.blocks))
+    # One tuple for all blocks of an id, made once: prompts are long and ids large in real traces.
+    labels = ((one,) for one in prompt.ids)
+    return tuple(label for label in labels for _ in range(blocks_per_id))[: prompt.blocks]
