@@ -1,5 +1,6 @@
 """The page of `llmshed whatif`: a file that is there whole or not at all."""
 
+import logging
 import os
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,6 +12,8 @@ from llmshed.errors import ExitCode, LlmshedError
 from ._output import print_note
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from llmshed.rendering.whatif_page import WhatifResult
 
 
@@ -20,17 +23,20 @@ class PageFileError(LlmshedError):
     exit_code = ExitCode.IO
 
 
-def check_page_file(path: Path) -> None:
+def check_page_file(path: Path, inputs: "Iterable[str | Path | None]") -> None:
     """See that a page can be written there, before minutes are spent on its contents.
 
     Raises:
-        PageFileError: there is no such directory, it cannot be written in, or the name is that of a directory.
+        PageFileError: there is no such directory, it cannot be written in, the name is that of a directory, or the file
+            is one of the inputs.
     """
     folder = path.resolve().parent
     if not folder.is_dir():
         raise PageFileError(f"--html {path}: there is no directory {folder}")
     if path.is_dir():
         raise PageFileError(f"--html {path}: it is a directory; the name of a file is needed")
+    if path.exists() and any(one is not None and Path(one).exists() and path.samefile(one) for one in inputs):
+        raise PageFileError(f"--html {path}: this file is read, so that the page would replace it; name another")
     if not os.access(folder, os.W_OK):
         raise PageFileError(f"--html {path}: nothing can be written in the directory {folder}")
 
@@ -45,6 +51,8 @@ def write_page(path: Path, result: "WhatifResult") -> None:
     from llmshed.rendering.whatif_page import whatif_page
 
     drawn = find_spec("matplotlib") is not None
+    # At its first drawing it tells of its font cache, and where no home is writable, of that.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     if not drawn:
         print_note("the page has no drawings, which need matplotlib: pip install 'llmshed[plots]'")
     text = render_page(whatif_page(result, __version__, drawn=drawn))

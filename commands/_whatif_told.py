@@ -101,7 +101,11 @@ def as_object(study: "Study", replicas: "Replicas", result: WhatifResult) -> dic
     first, told = study.stages[0].setting(), study.traffic.summary
     return {
         "trace": {"file": readable(study.traffic.name), "format": study.traffic.format.name, **_summary(told)},
-        "replica": {"name": replicas.name or "simulated", "count": replicas.count},
+        "replica": {
+            "name": replicas.name or "simulated",
+            "count": replicas.count,
+            "kv_tokens": replicas.parameters.kv_tokens,
+        },
         "configurations": [
             {
                 "name": stage.name,
@@ -182,8 +186,9 @@ def _tenants(told: "TraceSummary", setting: "Setting") -> str:
 
 def _replicas(replicas: "Replicas", stage: "Stage") -> str:
     named = "the simulated replica that ships with llmshed" if replicas.name is None else replicas.name
+    several = len(stage.copies) > 1
     pools = ", ".join(f"{copies} in pool {pool}" for pool, copies in stage.copies.items())
-    return f"{replicas.count} x {named}: {pools}"
+    return f"{replicas.count} x {named}{f': {pools}' if several else ''}"
 
 
 def _budget(setting: "Setting") -> str:

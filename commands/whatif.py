@@ -114,7 +114,7 @@ def whatif(
     from ._whatif_traffic import Part, opened_traffic
 
     if html is not None:
-        check_page_file(html)
+        check_page_file(html, (trace, config, against, *(replica or ())))
     replicas = named_replicas(replica[0] if replica else None, count)
     stages = read_stages(config, against, replicas, gateway_seconds)
     with opened_traffic(trace, trace_format, Part(limit, duration, rate), seed) as traffic:

@@ -13,6 +13,7 @@ import pytest
 from conftest import Cli
 from fakes.whatif_traces import flowed, told, totals, write_config, write_trace
 from llmshed.whatif.gates.table import GATES
+from llmshed.workload.formats import FORMATS
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ class TestTheQuestion:
         assert ran.exit_code == 0
         facts = dict(re.findall(r"^(\w[\w ]*?) {2,}(.*)$", ran.stdout, flags=re.MULTILINE))
         assert facts["trace"].startswith(f"{trace}: azure, 60 requests in 29.5 s")
-        assert facts["replicas"] == "1 x the simulated replica that ships with llmshed: 1 in pool main"
+        assert facts["replicas"] == "1 x the simulated replica that ships with llmshed"
         assert facts["configurations"] == "(defaults) (44,235 tokens a replica, profile simulated@1)"
         assert facts["output ceilings"].startswith("pow2")
         assert (facts["clients"], facts["seed"]) == ("none: give up when refused", "0")
@@ -93,6 +94,10 @@ class TestTheQuestion:
         ran = cli("whatif", "--trace", trace, "--config", config, "x4", "--json")
         (configuration,) = told(ran)["configurations"]
         assert [replica["pool"] for replica in configuration["replicas"]] == ["a", "a", "a", "b"]
+        assert (
+            "\nreplicas         4 x the simulated replica that ships with llmshed: 3 in pool a, 1 in pool b\n"
+            in cli("whatif", "--trace", trace, "--config", config, "x4").stdout
+        )
         ran = cli("whatif", "--trace", trace, "--config", config)
         assert ran.exit_code == 64
         assert "1 replicas cannot serve 2 pools" in flowed(ran.stderr)
@@ -190,3 +195,10 @@ class TestTheTraffic:
             return float(told(ran)["runs"][0]["report"]["total"]["gate_wait_seconds"]["p50"])
 
         assert waited("--gateway-seconds", "0") < 0.001 < waited() < 0.1 <= waited("--gateway-seconds", "0.1")
+
+
+def test_the_manual_lists_every_policy_and_every_kind_of_trace(repository: Path) -> None:
+    page = (repository / "man/llmshed-whatif.1").read_text("utf-8")
+    assert re.findall(r"^\.It Ql (\w+)$", page, flags=re.MULTILINE) == list(GATES)
+    kinds = page[page.index("Kind of the trace:") : page.index("by default it is told by the first line")]
+    assert re.findall(r"^\.Ql ([\w-]+)", kinds, flags=re.MULTILINE) == [kind.name for kind in FORMATS]

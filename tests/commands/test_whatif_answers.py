@@ -184,6 +184,15 @@ class TestThePage:
         assert ran.exit_code == 74
         assert complaint in ran.stderr
 
+    @pytest.mark.parametrize("option", ["--trace", "--config", "--against", "--replica"])
+    def test_a_page_never_replaces_what_is_read(self, cli: Cli, trace: Path, tmp_path: Path, option: str) -> None:
+        config = write_config(tmp_path, 40_000)
+        read = trace if option == "--trace" else config
+        others = () if option == "--trace" else ("--trace", trace)
+        ran = cli("whatif", *others, option, read, "--html", tmp_path / "." / read.name)
+        assert (ran.exit_code, ran.stdout) == (74, "")
+        assert "this file is read" in ran.stderr
+
     def test_without_matplotlib_the_page_has_its_tables(
         self, cli: Cli, trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
