@@ -25,13 +25,12 @@ class _Run:
 
 @dataclass(slots=True, eq=False)
 class _Shared:
-    """One full block of prompts that begin alike."""
+    """One full block of prompts that begin alike, known by the block before it and its own ids."""
 
-    parent: "_Shared | None"
-    label: Ids
+    number: int
+    place: tuple[int, Ids]
     holders: int = 1
     blocks: int = 1
-    followers: dict[Ids, "_Shared"] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
@@ -96,7 +95,8 @@ class BlockPool:
         self._caching = caching
         self._free = usable_blocks
         self._line: OrderedDict[_Run | _Shared, None] = OrderedDict()
-        self._roots: dict[int, _Shared] = {}
+        self._known: dict[tuple[int, Ids], _Shared] = {}
+        self._published_total = 0
         self._release_unknown(usable_blocks)
 
     @property
@@ -142,7 +142,7 @@ class BlockPool:
         while blocks:
             oldest, _ = self._line.popitem(last=False)
             if isinstance(oldest, _Shared):
-                _forget(oldest)
+                del self._known[oldest.place]
                 blocks -= 1
                 continue
             taken = min(oldest.blocks, blocks)
@@ -157,14 +157,15 @@ class BlockPool:
         prompt, shared = holding.prompt, holding.shared
         if prompt is None or not self._caching or holding.private_from_here:
             return
-        parent = shared[-1] if shared else self._root(prompt)
+        above = shared[-1].number if shared else _origin(prompt)
         for label in holding.labels[len(shared) : full_blocks]:
-            if label in parent.followers:
+            place = (above, label)
+            if place in self._known:
                 holding.private_from_here = True
                 return
-            parent.followers[label] = block = _Shared(parent, label)
+            self._published_total = above = self._published_total + 1
+            self._known[place] = block = _Shared(above, place)
             shared.append(block)
-            parent = block
 
     def release(self, holding: Holding, blocks: int, *, known_blocks: int) -> None:
         """Take back all `blocks` of a sequence, the last first.
@@ -193,7 +194,7 @@ class BlockPool:
     def unpublish(self, holding: Holding, computed_blocks: int) -> None:
         """Make private again what was published for a step that will not take place."""
         while len(holding.shared) > computed_blocks:
-            _forget(holding.shared.pop())
+            del self._known[holding.shared.pop().place]
 
     def check(self, holdings: Iterable[tuple[Holding, int]]) -> tuple[str, ...]:
         """Return the broken invariants, one sentence each; empty when all hold.
@@ -223,16 +224,14 @@ class BlockPool:
         found: list[_Shared] = []
         if holding.prompt is None:
             return found
-        block: _Shared | None = self._root(holding.prompt)
+        above = _origin(holding.prompt)
         for label in holding.labels[:most_blocks]:
-            block = None if block is None else block.followers.get(label)
+            block = self._known.get((above, label))
             if block is None:
                 break
             found.append(block)
+            above = block.number
         return found
-
-    def _root(self, prompt: Row) -> _Shared:
-        return self._roots.setdefault(prompt.scale.unit_tokens, _Shared(None, (), blocks=0))
 
     def _release_unknown(self, blocks: int) -> None:
         """Put blocks that nobody will look for at the end of the line; `_free` is the caller's."""
@@ -245,9 +244,9 @@ class BlockPool:
             self._line[_Run(blocks)] = None
 
 
-def _forget(block: _Shared) -> None:
-    if block.parent is not None:
-        del block.parent.followers[block.label]
+def _origin(prompt: Row) -> int:
+    """Return what stands for the block before the first; ids of another unit are other ids."""
+    return -prompt.scale.unit_tokens
 
 
 def _labels(prompt: Row) -> tuple[Ids, ...]:
