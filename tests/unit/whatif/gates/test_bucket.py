@@ -80,6 +80,7 @@ def test_the_rate_comes_from_the_profile_or_else_from_an_idle_replica() -> None:
     measured.come_up("main-1", 0.0, prefill_tokens_per_second=100.0)
     measured.knock(200, 1)
     (answer,) = measured.knock(100, 1)
+    assert isinstance(answer, Refuse)
     assert answer.verdict.retry_after_seconds == pytest.approx(1.0)
     unmeasured = Knocker(lambda s: build_gate("token_bucket", s))
     steps = math.ceil(8000 / GPU.max_batch_prefill_tokens)
@@ -87,6 +88,7 @@ def test_the_rate_comes_from_the_profile_or_else_from_an_idle_replica() -> None:
     unmeasured.knock(8000, 1)
     unmeasured.knock(8000, 1)
     (answer,) = unmeasured.knock(8000, 1)
+    assert isinstance(answer, Refuse)
     assert answer.verdict.retry_after_seconds == pytest.approx((16_000 - 2 * rate + 8000) / rate, rel=0.01)
 
 

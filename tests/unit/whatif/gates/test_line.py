@@ -48,7 +48,8 @@ def test_waits_end_in_order_of_their_ends_and_take_their_work_out() -> None:
 
 def test_any_order_of_joining_and_leaving_serves_as_a_sorted_list() -> None:
     rng = random.Random(4)  # noqa: S311 - one seed, one test
-    line, model = Line(lambda one: (one.request.input_tokens, one.order)), {}
+    line = Line(lambda one: (one.request.input_tokens, one.order))
+    model: dict[int, tuple[int, int]] = {}
     for key in range(1, 400):
         if model and rng.random() < 0.45:
             gone = rng.choice(sorted(model))

@@ -26,7 +26,7 @@ def test_the_smallest_of_those_that_wait_goes_first() -> None:
     for size in (900, 300, 600, 300):
         (answer,) = knocker.knock(size, 10)
         assert isinstance(answer, Enqueue)
-    order = []
+    order: list[int] = []
     for _ in range(4):
         _, sent = knocker.tell(Finished(order[-1] if order else 1), 1.0)
         assert isinstance(sent, Dispatch)

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -108,6 +109,6 @@ def test_a_full_line_turns_the_last_of_its_order_away() -> None:
         ({"most_waiting": 0}, "most_waiting is 0"),
     ],
 )
-def test_thresholds_that_hold_everything_are_refused(changed: dict[str, float], told: str) -> None:
+def test_thresholds_that_hold_everything_are_refused(changed: dict[str, Any], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         Thresholds(**changed)

@@ -1,5 +1,7 @@
 """What every policy sees of a request, and what all of them refuse."""
 
+from typing import Any
+
 import pytest
 
 from fakes.knocks import replicas, request, work
@@ -55,7 +57,7 @@ def test_candidates_are_up_and_long_enough() -> None:
         ({"prompt_tokens": (8000,), "asked_output_tokens": 200}, Reason.CONTEXT_LIMIT),
     ],
 )
-def test_what_no_engine_could_serve_is_refused_for_good(changed: dict[str, object], reason: Reason) -> None:
+def test_what_no_engine_could_serve_is_refused_for_good(changed: dict[str, Any], reason: Reason) -> None:
     verdict = work_of(request(SETTING, 1, **changed), SETTING.policy, replicas(SETTING), 1)
     assert isinstance(verdict, Verdict)
     assert verdict.reason is reason

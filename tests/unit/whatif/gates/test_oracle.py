@@ -1,0 +1,74 @@
+"""The oracle's decisions, one by one. One step is 10 ms, 0.1 ms a prompt token and 0.2 ms a decoding sequence."""
+
+from dataclasses import replace
+
+from fakes.knocks import Knocker
+from fakes.stages import GPU, stage
+from llmshed.admission.actions import Dispatch, Enqueue, Evict
+from llmshed.admission.events import Finished, FirstToken
+from llmshed.admission.reasons import Reason
+from llmshed.whatif.gates.levels import OracleLevel
+from llmshed.whatif.gates.table import build_gate, oracle_gate
+
+
+def oracle(tokens: int, copies: int = 1, reserve: float = 0.0) -> Knocker:
+    return Knocker(lambda s: oracle_gate(s, OracleLevel(tokens, reserve)), stage(copies))
+
+
+def test_true_tokens_bind_and_not_ceilings() -> None:
+    knocker = oracle(1000)
+    assert isinstance(knocker.knock(300, 900, true_output=100)[0], Dispatch)
+    assert isinstance(knocker.knock(500, 4000, true_output=100)[0], Dispatch)
+    assert isinstance(knocker.knock(1, 1)[0], Enqueue)
+
+
+def test_a_true_length_beyond_the_ceiling_counts_up_to_it() -> None:
+    knocker = oracle(1000)
+    knocker.knock(300, 200, true_output=5000)
+    assert isinstance(knocker.knock(400, 100)[0], Dispatch)
+
+
+def test_order_is_kept_though_a_smaller_one_would_fit() -> None:
+    knocker = oracle(1000)
+    knocker.knock(700, 100)
+    assert isinstance(knocker.knock(300, 100)[0], Enqueue)
+    assert isinstance(knocker.knock(10, 10)[0], Enqueue)
+    knocker.tell(FirstToken(1), 0.1)
+    assert [action.key for action in knocker.tell(Finished(1), 0.2) if isinstance(action, Dispatch)] == [2, 3]
+
+
+def test_one_request_above_the_level_goes_to_an_empty_replica() -> None:
+    assert isinstance(oracle(10).knock(5000, 100)[0], Dispatch)
+
+
+def test_work_goes_where_its_first_token_comes_soonest() -> None:
+    knocker = oracle(50_000, 2)
+    assert [knocker.knock(size, 10)[0].replica for size in (4000, 300, 300)] == ["main-1", "main-2", "main-2"]
+
+
+def test_it_is_refused_when_its_first_token_can_no_longer_come_in_time() -> None:
+    knocker = oracle(600)
+    knocker.knock(500, 100)
+    knocker.knock(500, 100)
+    ((at, evicted),) = knocker.tick_until(10.0)
+    assert isinstance(evicted, Evict)
+    assert evicted.verdict.reason is Reason.DEADLINE_INFEASIBLE
+    assert 1.0 - 0.06 - 1e-3 < at < 1.0 - 0.06 + 1e-3, "a second less the 60 ms that it takes alone"
+
+
+def test_with_a_reserve_the_first_gives_way_only_to_those_behind_it() -> None:
+    alone, followed = oracle(600, reserve=0.5), oracle(600, reserve=0.5)
+    for knocker in (alone, followed):
+        knocker.knock(500, 100)
+        knocker.knock(500, 100, now=0.1)
+    followed.knock(500, 100, now=0.7)
+    for knocker, expected in ((alone, 2), (followed, 3)):
+        knocker.tell(FirstToken(1), 0.75)
+        sent = [action.key for action in knocker.tell(Finished(1), 0.8) if isinstance(action, Dispatch)]
+        assert sent == [expected]
+
+
+def test_permits_of_the_engine_bind() -> None:
+    setting = stage(parameters=replace(GPU, max_concurrent_requests=2))
+    knocker = Knocker(lambda s: build_gate("oracle", s), setting)
+    assert [type(knocker.knock(10, 5)[0]) for _ in range(3)] == [Dispatch, Dispatch, Enqueue]
