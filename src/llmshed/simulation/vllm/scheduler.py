@@ -97,12 +97,13 @@ class VllmScheduler:
     def submit(self, sequence: Sequence, now: float) -> OutputPlan | LimitProblem:
         """Queue a counted sequence that holds a permit; a problem leaves nothing behind, the permit included."""
         plan = plan_output(self._parameters.max_model_len, sequence)
-        self._validating.remove(sequence.key)
         if not isinstance(plan, OutputPlan):
+            self._validating.remove(sequence.key)
             self._permits.remove(sequence.key)
             return plan
-        self._next_order += 1
         holding = Holding(self._prompt(sequence, plan.input_tokens))
+        self._validating.remove(sequence.key)
+        self._next_order += 1
         entry = VllmEntry(sequence, plan.input_tokens, plan.ceiling_tokens, self._next_order, now, holding)
         if self._stretch is None and not self._waiting:
             self._wake_at = now

@@ -8,6 +8,7 @@ import pytest
 
 from llmshed.simulation.cost import StepTimes
 from llmshed.simulation.limits import InputTooLong, OutputPlan
+from llmshed.simulation.prefixes import PromptBlocks
 from llmshed.simulation.results import Dropped, Ended, Failed, FirstToken, Preempted, Result, StepKind, StepsEnded
 from llmshed.simulation.sequences import FinishReason, NaturalEnd, Phase, Sequence
 from llmshed.simulation.vllm.parameters import SchedulingPolicy, VllmParameters
@@ -195,6 +196,15 @@ def test_what_is_too_long_leaves_nothing_behind() -> None:
     replica.take_permit(1)
     assert replica.submit(Sequence(1, 160, 1), 0.0) == InputTooLong(159, 160)
     assert (replica.permits_in_use, replica.next_step_at, replica.sequences()) == (0, None, [])
+
+
+def test_ids_of_no_size_are_refused_and_the_sequence_can_be_submitted_again() -> None:
+    replica = VllmScheduler(SMALL)
+    replica.take_permit(1)
+    with pytest.raises(ValueError, match="unit_tokens"):
+        replica.submit(Sequence(1, 10, 5, blocks=PromptBlocks((1,), 0)), 0.0)
+    assert replica.check() == ()
+    assert isinstance(replica.submit(Sequence(1, 10, 5), 0.0), OutputPlan)
 
 
 def test_a_stall_keeps_the_step_in_progress_from_ending() -> None:
