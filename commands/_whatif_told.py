@@ -1,44 +1,20 @@
-"""What `llmshed whatif` tells of its runs: facts and tables for people, one object for machines."""
+"""How `llmshed whatif` tells its result: tables for people, one object for machines."""
 
 from typing import TYPE_CHECKING, Any
 
-from llmshed.rendering.figures import duration, factor, number, share
 from llmshed.rendering.page import Table
 from llmshed.rendering.plain import readable
 from llmshed.rendering.whatif_page import WhatifResult
 from llmshed.rendering.whatif_tables import difference_table, part_tables, scale_tables, scales_of
-from llmshed.whatif.gates.table import GATES
-from llmshed.whatif.setting import IDLE_TTFT_MULTIPLE, SHORTEST_TTFT_OBJECTIVE_SECONDS
 
 from ._output import print_grid, print_note, print_table
 
 if TYPE_CHECKING:
-    from llmshed.whatif.compare import Difference, Run
-    from llmshed.whatif.setting import Setting
+    from llmshed.whatif.compare import Difference
     from llmshed.workload.summary import LengthSummary, TraceSummary
 
     from ._whatif_runs import Study
-    from ._whatif_stages import Replicas, Stage
-
-_CLIENTS = {
-    "none": "give up when refused",
-    "polite": "come back when told, a few times",
-    "sdk": "retry twice, as openai-python does",
-    "rude": "retry at once, up to 50 times",
-}
-_CEILINGS = {
-    "asked": "asked: those that the trace holds",
-    "pow2": "pow2: the next power of two above the true length",
-    "flat1024": "flat1024: 1,024 for each request",
-    "flat4096": "flat4096: 4,096 for each request",
-}
-
-
-def result_of(
-    study: "Study", replicas: "Replicas", runs: "tuple[Run, ...]", changes: "tuple[Difference, ...]"
-) -> WhatifResult:
-    """Return the result with the facts that it stands on."""
-    return WhatifResult(facts(study, replicas), runs, changes, warnings_of(study))
+    from ._whatif_stages import Replicas
 
 
 def print_result(result: WhatifResult) -> None:
@@ -56,44 +32,6 @@ def print_result(result: WhatifResult) -> None:
 def _print(table: Table) -> None:
     rows = [[readable(cell) for cell in row] for row in table.rows]
     print_grid(readable(table.caption), [readable(column) for column in table.columns], rows, readable(table.note))
-
-
-def facts(study: "Study", replicas: "Replicas") -> dict[str, str]:
-    """Return what was simulated, by name, for people."""
-    traffic, first = study.traffic, study.stages[0].setting()
-    told = traffic.summary
-    rate = "" if told.rate_per_second is None else f", {number(told.rate_per_second)} requests/s"
-    seconds = duration(told.duration_seconds)
-    lengths = f"mean {number(told.input_tokens.mean)} in, {number(told.output_tokens.mean)} out"
-    scales = ", ".join(map(factor, study.scales))
-    return {
-        "trace": f"{traffic.name}: {traffic.format.name}, {told.requests:,} requests in {seconds}{rate}",
-        "lengths": f"{lengths}; {share(told.imputed / told.requests)} of true lengths made up",
-        "tenants": _tenants(told, first),
-        "replicas": _replicas(replicas, study.stages[0]),
-        "configurations": ", ".join(f"{stage.name} ({_budget(stage.setting())})" for stage in study.stages),
-        **{f"policy {name}": GATES[name].stands_for for name in study.policies},
-        "scales": f"{scales} by {'requests' if study.scale_by == 'rate' else 'time'}",
-        "output ceilings": _CEILINGS[study.ceiling.value],
-        "clients": f"{study.clients.value}: {_CLIENTS[study.clients.value]}",
-        "objectives": _objectives(first),
-        "gateway": (
-            f"{first.gateway_seconds_per_request:g} s a request and"
-            f" {first.gateway_seconds_per_input_token * 1000:g} s a thousand tokens of its prompt"
-        ),
-        "seed": str(study.seed),
-    }
-
-
-def warnings_of(study: "Study") -> tuple[str, ...]:
-    """Return what a reader should know before believing the result."""
-    told: list[str] = []
-    for stage in study.stages:
-        about = f"{stage.name}: " if len(study.stages) > 1 else ""
-        told += [f"{about}{warning}" for warning in stage.setting().warnings]
-    skipped = study.traffic.skipped.items()
-    told += [f"{count:,} rows of the trace gave no request: {why}" for why, count in skipped]
-    return tuple(told)
 
 
 def as_object(study: "Study", replicas: "Replicas", result: WhatifResult) -> dict[str, Any]:
@@ -175,30 +113,3 @@ def _difference(told: "Difference") -> dict[str, Any]:
             for change in told.changes
         },
     }
-
-
-def _tenants(told: "TraceSummary", setting: "Setting") -> str:
-    known = tuple(setting.policy.tenants)
-    if len(known) == 1:
-        return f"{told.tenants:,} in the trace; all count as {setting.default_tenant}"
-    return f"{told.tenants:,} in the trace; {', '.join(known)} by name, all others as {setting.default_tenant}"
-
-
-def _replicas(replicas: "Replicas", stage: "Stage") -> str:
-    named = "the simulated replica that ships with llmshed" if replicas.name is None else replicas.name
-    several = len(stage.copies) > 1
-    pools = ", ".join(f"{copies} in pool {pool}" for pool, copies in stage.copies.items())
-    return f"{replicas.count} x {named}{f': {pools}' if several else ''}"
-
-
-def _budget(setting: "Setting") -> str:
-    budgets = dict.fromkeys(
-        f"{spec.budget.safe_budget_tokens:,} tokens a replica, profile {spec.profile}" for spec in setting.specs
-    )
-    return "; ".join(budgets)
-
-
-def _objectives(setting: "Setting") -> str:
-    tpot = ", ".join(f"{seconds:g} s {lane.value}" for lane, seconds in setting.objectives.tpot_seconds.items())
-    ttft = f"TTFT max({SHORTEST_TTFT_OBJECTIVE_SECONDS:g} s, {IDLE_TTFT_MULTIPLE:g} x that on an idle replica)"
-    return f"{ttft}; TPOT {tpot}"

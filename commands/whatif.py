@@ -106,11 +106,12 @@ def whatif(
     from llmshed.workload.ceilings import CeilingRule
     from llmshed.workload.clients import ClientModel
 
+    from ._whatif_facts import result_of
     from ._whatif_page_file import check_page_file, write_page
     from ._whatif_progress import performed
     from ._whatif_runs import Study, differences
     from ._whatif_stages import named_replicas, read_stages
-    from ._whatif_told import as_object, print_result, result_of
+    from ._whatif_told import as_object, print_result
     from ._whatif_traffic import Part, opened_traffic
 
     if html is not None:

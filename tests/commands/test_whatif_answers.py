@@ -100,6 +100,23 @@ class TestTheAnswer:
 
         assert runs("1") != runs("2")
 
+    def test_a_reader_is_warned_of_what_was_left_out(self, cli: Cli, trace: Path) -> None:
+        lines = trace.read_text().splitlines(keepends=True)
+        trace.write_text("".join([*lines[:41], *(line.replace(",300,", ",9000,") for line in lines[41:])]))
+        ran = cli("whatif", "--trace", trace)
+        assert "llmshed: 16.7 % of the requests are infeasible and left out" in ran.stderr
+        answer = told(cli("whatif", "--trace", trace, "--json"))
+        assert [warning.split(":")[0] for warning in answer["warnings"]] == [
+            "16.7 % of the requests are infeasible and left out"
+        ]
+
+    def test_a_reader_is_warned_of_lengths_that_are_made_up(self, cli: Cli, trace: Path) -> None:
+        lines = trace.read_text().splitlines(keepends=True)
+        trace.write_text("".join([*lines[:31], *(line.replace(",40\n", ",0\n") for line in lines[31:])]))
+        answer = told(cli("whatif", "--trace", trace, "--json"))
+        assert answer["trace"]["imputed_share"] == 0.5
+        assert answer["warnings"] == ["50.0 % of the true lengths are made up from those of like requests"]
+
     def test_without_a_terminal_there_is_no_bar(self, cli: Cli, trace: Path) -> None:
         assert cli("whatif", "--trace", trace).stderr == ""
 
