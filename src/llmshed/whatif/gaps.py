@@ -25,8 +25,7 @@ class Gap:
 
     def end_wait(self, now: float) -> None:
         """Note that one of those that wait was refused, or failed."""
-        if self._waiting == 1:
-            self._measure(now)
+        self._measure(now)
         self._waiting -= 1
 
     def longest_seconds(self, now: float) -> float:

@@ -114,3 +114,10 @@ def test_what_can_never_get_its_kv_has_no_times() -> None:
         version="3.3.5", max_total_tokens=1000, max_input_tokens=900, kv_tokens=1001, speculate=2
     )
     assert alone(900, 100, 100, parameters=parameters) is None
+
+
+def test_the_first_token_is_that_of_the_copy_that_comes_first() -> None:
+    times = alone(800, 1, 1, 2)  # 1,000 tokens a step: the second copy needs a second step for 600 of its prompt
+    assert times is not None
+    assert times.ttft_seconds == pytest.approx(STEP + 1000 * PREFILL)
+    assert times.total_seconds == pytest.approx(2 * STEP + 1600 * PREFILL)

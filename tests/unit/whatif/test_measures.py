@@ -123,6 +123,7 @@ def test_a_second_first_token_of_a_visit_is_no_second_service() -> None:
     told = tally.figures(1.0, 4.0).total
     assert told.starvation.never_served_share == 0.0
     assert told.starvation.longest_wait_seconds == 0.5
+    assert told.starvation.longest_gap_seconds == 2.0, "a request that is lost after its first token waited for none"
 
 
 def test_edges_are_the_quartiles_of_the_prompts() -> None:

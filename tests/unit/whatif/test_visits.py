@@ -67,3 +67,10 @@ def test_a_whole_answer_has_the_time_of_a_stream_that_met_both(ended: float, *, 
 
 def test_without_a_first_token_nothing_is_good() -> None:
     assert not Try(1, visit(), 0.0).met_objectives
+
+
+def test_the_slowest_sequence_gives_the_pace_also_when_it_ends_first() -> None:
+    attempt = Try(1, visit(copies=2), 0.0, open_sequences={1: 0.0, 2: 1.0})
+    attempt.note_end(1, 3, 2.0)  # 1 s a token
+    attempt.note_end(2, 11, 3.0)  # 0.2 s a token
+    assert attempt.slowest_tpot_seconds == 1.0

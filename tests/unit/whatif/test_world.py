@@ -204,3 +204,10 @@ def test_the_true_length_is_known_while_a_request_lives_and_not_after() -> None:
     run(setting, [traced(0.0, 10, 5)], gate)
     with pytest.raises(KeyError):
         setting.truth(1)
+
+
+def test_a_world_with_work_is_looked_at_steadily() -> None:
+    setting = stage_of(PlainReplica)
+    report = run(setting, [traced(0.0, 10, 2001, asked_output_tokens=2001)], OpenGate(setting))
+    assert [point.at_seconds for point in report.timeline][:-1] == [10.0 * number for number in range(11)]
+    assert [point.running for point in report.timeline][1:-1] == [1] * 10
