@@ -27,6 +27,11 @@ BEGINNINGS = {
     "servegen": b"window_start_s,client,rate_per_s,interarrival_cv,pattern,p1,p2\n0,1,0.1,0.9,Gamma,1.2,8\n",
     "prometheus": b'# TYPE tgi_request_input_length histogram\ntgi_request_input_length_bucket{le="8"} 5\n'
     b'# TYPE tgi_request_generated_tokens histogram\ntgi_request_generated_tokens_bucket{le="8"} 5\n',
+    "decisions": b'{"schema":"llmshed.decision/1","time_seconds":1767225600.5,"tenant":"acme","lane":"interactive",'
+    b'"prompt_tokens":[12],"copies":1,"output_ceiling_tokens":64,"output_tokens":7,"status":200,"streamed":true,'
+    b'"fingerprint":"f1","prefix_blocks":["b10c"],"ttft_seconds":0.1,"total_seconds":0.5,"ending":"finished"}\n'
+    b'{"schema":"llmshed.decision/1","time_seconds":1767225600.25,"lane":"bulk","prompt_tokens":[30,10],"copies":2,'
+    b'"status":429,"retry_after_seconds":1.5,"total_seconds":0.002,"ending":"refused"}\n',
     "prometheus-range": b'{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"__name__":'
     b'"tgi_request_input_length_bucket","le":"8"},"values":[[1,"0"],[2,"5"]]},{"metric":{"__name__":'
     b'"tgi_request_generated_tokens_bucket","le":"8"},"values":[[1,"0"],[2,"5"]]}]}}',

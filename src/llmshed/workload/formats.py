@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import orjson
 
 from llmshed.errors import TraceError
-from llmshed.workload.readers import arena, azure, burstgpt, mooncake, prometheus, servegen
+from llmshed.workload.readers import arena, azure, burstgpt, decision_log, mooncake, prometheus, servegen
 from llmshed.workload.readers.lines import beginning, shown
 from llmshed.workload.readers.reading import Reading
 from llmshed.workload.readers.table import split_row
@@ -25,6 +25,8 @@ class TraceFormat:
         reader: bytes to requests, in order of arrival; raises `TraceError` alone.
         companion: file-name ending of the first file and that of a second one beside it, for formats of two; its
             content goes into `Reading.companion`.
+        holds_ceilings: whether a request without a ceiling is one whose client named none, not one of a trace that
+            knows of none.
         needs_rate: whether `Reading.rate_per_second` must be given, since the bytes tell none; elsewhere it has no use.
     """
 
@@ -35,6 +37,7 @@ class TraceFormat:
     reader: Callable[[Iterable[bytes], Reading], Iterator[TracedRequest]]
     companion: tuple[str, str] | None = None
     needs_rate: bool = False
+    holds_ceilings: bool = False
 
     def read(self, chunks: Iterable[bytes], reading: Reading) -> Iterator[TracedRequest]:
         """Yield the requests of a trace lazily, in order of arrival, the first at about 0 seconds.
@@ -116,6 +119,17 @@ def _has_keys(keys: tuple[str, ...]) -> Callable[[str], bool]:
     return recognises
 
 
+def _is_of_schema(schema: str) -> Callable[[str], bool]:
+    def recognises(first_line: str) -> bool:
+        try:
+            row = orjson.loads(first_line)
+        except orjson.JSONDecodeError:
+            return False
+        return isinstance(row, dict) and row.get("schema") == schema
+
+    return recognises
+
+
 def _skipped(reading: Reading) -> str:
     told = ", ".join(f"{count} rows with {why}" for why, count in reading.skipped.items())
     return f"; skipped: {told}" if told else ""
@@ -149,6 +163,14 @@ FORMATS: tuple[TraceFormat, ...] = (
         f"columns {', '.join(burstgpt.COLUMNS)}",
         _has_columns(burstgpt.COLUMNS),
         burstgpt.read_burstgpt,
+    ),
+    TraceFormat(
+        "decisions",
+        "llmshed's own decision log (JSON lines), with what became of each request",
+        f'a JSON object with "schema":"{decision_log.SCHEMA}"',
+        _is_of_schema(decision_log.SCHEMA),
+        decision_log.read_decision_log,
+        holds_ceilings=True,
     ),
     TraceFormat(
         "servegen",

@@ -21,6 +21,7 @@ class Reading:
         rate_per_second: requests a second, for traces that tell distributions without a rate; None elsewhere.
         duration_seconds: how much traffic to make from a distribution; None for as much as it covers.
         companion: content of the second file, for formats of two; None elsewhere.
+        fold_retries: whether the retries of a log are folded into first tries, since a client model makes them anew.
 
     Attributes:
         skipped: rows that gave no request, by why.
@@ -37,6 +38,7 @@ class Reading:
         rate_per_second: float | None = None,
         duration_seconds: float | None = None,
         companion: Iterable[bytes] | None = None,
+        fold_retries: bool = False,
     ) -> None:
         for told in (rate_per_second, duration_seconds):
             if told is not None and not 0 < told < math.inf:
@@ -45,6 +47,7 @@ class Reading:
         self.rate_per_second = rate_per_second
         self.duration_seconds = duration_seconds
         self.companion = companion
+        self.fold_retries = fold_retries
         self.skipped: Counter[str] = Counter()
         self.lengths = LengthImputer(rng)
 
