@@ -103,11 +103,10 @@ async def test_a_failed_step_fails_the_whole_batch() -> None:
             unary = await site.post("/generate", body(500))
             rest = await first.read()
         metrics = (await site.get("/metrics")).body.decode()
-    expected = {"error": "Request failed during generation: CUDA out of memory", "error_type": "generation"}
+    text = "Request failed during generation: Server error: CUDA out of memory"
+    expected = {"error": text, "error_type": "generation"}
     assert (unary.status, unary.json) == (424, expected)
-    assert rest.endswith(
-        b'data: {"error":"Request failed during generation: CUDA out of memory","error_type":"generation"}\n\n'
-    )
+    assert rest.endswith(b'data: {"error":"' + text.encode() + b'","error_type":"generation"}\n\n')
     assert '\ntgi_request_failure{err="generation"} 2\n' in metrics
     assert "\ntgi_batch_inference_failure" in metrics
 
@@ -123,7 +122,7 @@ async def test_a_stream_may_fail_its_batch_after_some_events() -> None:
 async def test_an_order_to_fail_has_its_own_words() -> None:
     async with simulated({"step_times": SLOW}) as site, streaming(site) as stream:
         assert (await order(site, fail_batch="boom")).status == 200
-        assert b"Request failed during generation: boom" in await stream.read()
+        assert b"Request failed during generation: Server error: boom" in await stream.read()
 
 
 async def test_an_overloaded_replica_refuses_with_a_status_or_inside_the_stream() -> None:

@@ -171,9 +171,8 @@ async def test_prompts_are_checked_total_before_input() -> None:
 @pytest.mark.parametrize(
     ("parameters", "text"),
     [
-        ({"best_of": 2}, "`best_of` != 1 is not supported when streaming tokens"),
-        ({"decoder_input_details": True}, "`decoder_input_details` == true is not supported when streaming tokens"),
         ({"max_new_tokens": 0}, "`max_new_tokens` must be strictly positive"),
+        ({"top_k": 0}, "`top_k` must be strictly positive"),
     ],
 )
 async def test_a_stream_tells_its_errors_under_a_status_of_200(

@@ -1,20 +1,21 @@
 """The chat routes: `/v1/chat/completions` and `/chat_tokenize`."""
 
+from dataclasses import replace
 from typing import Any
 
 import orjson
 from aiohttp import web
 
 from llmshed.emulator.answering import generate_whole, read_body, unreadable
-from llmshed.emulator.chat_asks import ChatAsk, ChatAsks, check_form
-from llmshed.emulator.failures import TgiError, bad_tools, json_answer, openai_event
+from llmshed.emulator.chat_asks import ChatAsk, ChatAsks, check_form, next_call_id
+from llmshed.emulator.failures import TgiError, bad_tools, invalid, json_answer, openai_event
 from llmshed.emulator.forms import ChatForm, FormError
 from llmshed.emulator.gate import Gate
 from llmshed.emulator.infer import Infer, OutputToken, Run
 from llmshed.emulator.replica import Live, Replica
 from llmshed.emulator.sse import EventStream
 from llmshed.emulator.telling import logprobs_json, openai_reason, record_success, stream_headers, timings, usage_json
-from llmshed.emulator.tool_stream import NoTool, ToolStream, parse_call
+from llmshed.emulator.tool_stream import NoTool, ToolStream, cut_text, parse_call
 from llmshed.emulator.wire import StreamErrors, UsageForm
 from llmshed.errors import PromptError
 
@@ -26,17 +27,23 @@ class ChatRoutes:
         """Take what the handlers share."""
         self._replica = replica
         self._infer = infer
-        self._asks = ChatAsks(replica, infer)
+        self.asks = ChatAsks(replica, infer)
 
     async def completions(self, request: web.Request) -> web.StreamResponse:
         """Answer `POST /v1/chat/completions`."""
         form = await self._read(request)
-        if isinstance(form, web.Response):
-            return form
+        return form if isinstance(form, web.Response) else await self.answer(request, form)
+
+    async def answer(self, request: web.Request, form: ChatForm) -> web.StreamResponse:
+        """Answer a chat whose form was checked.
+
+        Raises:
+            TgiError: it is refused, or failed, before its answer began.
+        """
         self._replica.metrics.count("tgi_request_count")
         with self._replica.request(request) as live:
             gate = Gate(self._replica.faults.meet(), request, self._replica.engine)
-            chat = await self._asks.prepare(form)
+            chat = await self.asks.prepare(form)
             if form.stream:
                 return await self._stream(request, form, chat, live, gate)
             await gate.before_answer()
@@ -48,12 +55,12 @@ class ChatRoutes:
         if isinstance(form, web.Response):
             return form
         self._replica.metrics.count("tgi_request_count")
-        text = (await self._asks.prepare(form)).ask.inputs
+        text = (await self.asks.prepare(form)).ask.inputs
         vocabulary = self._infer.vocabulary
         try:
             tokens = await self._infer.off_loop(lambda: vocabulary.tokens(text, add_special_tokens=False), len(text))
         except PromptError as error:
-            raise bad_tools(str(error)) from None
+            raise invalid(f"tokenizer error {error}") from None
         return json_answer({"tokenize_response": tokens, "templated_text": text})
 
     async def _read(self, request: web.Request) -> ChatForm | web.Response:
@@ -61,10 +68,18 @@ class ChatRoutes:
         if isinstance(form, web.Response):
             return form
         try:
-            check_form(form)
-            return form.with_newer_ceiling() if self._replica.wire.takes_max_completion_tokens else form
+            return self.checked(form)
         except FormError as error:
             return unreadable(str(error))
+
+    def checked(self, form: ChatForm) -> ChatForm:
+        """Return a form whose messages, tools and ceiling are checked too, as this version reads it.
+
+        Raises:
+            FormError: the text names the place.
+        """
+        check_form(form)
+        return form.with_newer_ceiling() if self._replica.wire.takes_max_completion_tokens else form
 
     async def _whole(self, form: ChatForm, chat: ChatAsk, live: Live, gate: Gate) -> web.Response:
         whole = await generate_whole(self._replica, self._infer, chat.ask, live, gate)
@@ -72,9 +87,9 @@ class ChatRoutes:
         if chat.using_tools:
             call = parse_call(whole.text)
             if call is None:
-                raise bad_tools(f"Failed to parse generated text: {whole.text!r}")
+                raise bad_tools(f"Failed to parse generated text: {cut_text(whole.text)}")
             if call[0] == "no_tool":
-                chat = await self._asks.prepare_without_tools(form, chat)
+                chat = await self.asks.prepare_without_tools(form, chat)
                 whole = await generate_whole(self._replica, self._infer, chat.ask, live, gate)
                 message["content"] = whole.text
             else:
@@ -100,7 +115,7 @@ class ChatRoutes:
                 try:
                     await self._send(form, chat, live, gate, stream)
                 except NoTool:
-                    again = await self._asks.prepare_without_tools(form, chat)
+                    again = await self.asks.prepare_without_tools(form, chat)
                     await self._send(form, again, live, gate, stream)
             except TgiError as error:
                 await self._send_error(stream, error)
@@ -115,7 +130,7 @@ class ChatRoutes:
         while ended is None:
             token = await stream.during(run.next)
             try:
-                delta = _delta(token, tools)
+                delta = _delta(token, tools, next_call_id(form))
             except NoTool:
                 self._replica.engine.leave(run.key)
                 raise
@@ -143,7 +158,7 @@ class ChatRoutes:
         choice = {
             "index": 0,
             "delta": delta,
-            "logprobs": logprobs_json([token]) if form.logprobs else None,
+            "logprobs": logprobs_json([_as_told(token, delta)]) if form.logprobs else None,
             "finish_reason": None if ended is None else openai_reason(self._replica, ended.reason),
         }
         chunk = self._envelope("chat.completion.chunk", form) | {"choices": [choice]}
@@ -165,14 +180,21 @@ class ChatRoutes:
         }
 
 
-def _delta(token: OutputToken, tools: ToolStream | None) -> dict[str, Any] | None:
+def _delta(token: OutputToken, tools: ToolStream | None, call_id: str) -> dict[str, Any] | None:
     """Return the delta of a token; None when a tool call has nothing to tell with it."""
     if tools is None:
         return {"role": "assistant", "content": "" if token.piece.special else token.piece.text}
     function = tools.push(token.piece.text)
     if function is None:
         return None
-    return {"role": "assistant", "tool_calls": [{"index": 0, "id": "0", "type": "function", "function": function}]}
+    return {"role": "assistant", "tool_calls": [{"index": 0, "id": call_id, "type": "function", "function": function}]}
+
+
+def _as_told(token: OutputToken, delta: dict[str, Any]) -> OutputToken:
+    """Return a token with the text that its delta tells: of a tool call that may be another than the model's."""
+    if "tool_calls" not in delta:
+        return token
+    return replace(token, piece=replace(token.piece, text=delta["tool_calls"][0]["function"]["arguments"]))
 
 
 def _tool_call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:

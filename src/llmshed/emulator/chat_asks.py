@@ -1,5 +1,7 @@
 """From a chat body to what is generated: rendering, tools, grammars, parameters (`try_into_generate`)."""
 
+import re
+import uuid
 import zlib
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,6 +14,9 @@ from llmshed.emulator.schema_text import grammar_text, tool_text
 from llmshed.errors import PromptError
 from llmshed.tokenizing.prompts import ChatPrompt
 from llmshed.tokenizing.tgi_messages import flatten, tools_in_use
+
+_WORDS = ("none", "auto", "required")
+_NUMBER = re.compile(r"[0-9]{1,18}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +47,10 @@ class ChatAsks:
         text = await self._render(form, tools)
         default = self._replica.settings.parameters.rules.default_output_tokens
         asked = default if form.max_tokens is None else form.max_tokens
-        spelled = None
-        if tools:
-            # Which of its tools the model calls is settled by the text, so that `auto` sometimes picks `no_tool` and
-            # TGI's second generation happens.
-            spelled = tool_text(tools[zlib.crc32(text.encode()) % len(tools)])
-        elif form.response_format is not None:
-            spelled = grammar_text(form.response_format)
+        # Which of its tools the model calls is settled by the text, so that `auto` sometimes picks `no_tool` and
+        # TGI's second generation happens.
+        picked = tools[zlib.crc32(text.encode()) % len(tools)] if tools else None
+        spelled = grammar_text(form.response_format) if picked is None else tool_text(picked)
         ask = Ask(text, _parameters(form, asked), add_special_tokens=False, spelled=spelled)
         return ChatAsk(ask, using_tools=bool(tools))
 
@@ -69,16 +71,22 @@ class ChatAsks:
         try:
             return await self._infer.off_loop(lambda: self._infer.vocabulary.render(prompt), size)
         except PromptError as error:
-            self._replica.metrics.count("tgi_request_failure", ("err", "template"))
+            if self._infer.vocabulary.has_template:  # TGI counts a template that fails, and not one that is missing
+                self._replica.metrics.count("tgi_request_failure", ("err", "template"))
             raise bad_template(str(error)) from None
 
 
 def check_form(form: ChatForm) -> None:
-    """Check what serde checks inside messages and tools.
+    """Check what serde checks inside messages, tools and their choice.
 
     Raises:
         FormError: the text names the place.
     """
+    match form.tool_choice:
+        case None | str() | {"type": "function", "function": {"name": str()}}:
+            pass
+        case _:
+            raise FormError("tool_choice: data did not match any variant of untagged enum ToolTypeDeserializer")
     try:
         flatten(form.messages)
         tools_in_use(ChatPrompt(form.messages, form.tools, "required"))
@@ -86,7 +94,30 @@ def check_form(form: ChatForm) -> None:
         raise FormError(str(error)) from None
 
 
+def next_call_id(form: ChatForm) -> str:
+    """Return the id of a streamed tool call: one above the largest of the conversation, which are numbers in TGI.
+
+    Where one is not, TGI draws a random UUID; here it is always the same for the same ids.
+    """
+    calls = [call for message in form.messages if message.get("content") is None for call in _calls(message)]
+    given = [str(call.get("id")) for call in calls]
+    if all(_NUMBER.fullmatch(text) for text in given):
+        return str(max((int(text) + 1 for text in given), default=0))
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, "/".join(given)))
+
+
+def _calls(message: dict[str, Any]) -> list[dict[str, Any]]:
+    calls: list[dict[str, Any]] = message.get("tool_calls") or []
+    return calls
+
+
 def _tools(form: ChatForm) -> list[dict[str, Any]] | None:
+    match form.tool_choice:
+        case str(name) | {"function": {"name": str(name)}} if isinstance(form.tool_choice, dict) or name not in _WORDS:
+            if form.tools is not None and all(tool["function"]["name"] != name for tool in form.tools):
+                raise bad_tools(f"Tool with name {name} not found")
+        case _:
+            pass
     try:
         return tools_in_use(ChatPrompt(form.messages, form.tools, form.tool_choice))
     except PromptError as error:
@@ -106,4 +137,5 @@ def _parameters(form: ChatForm, asked: int | None) -> Parameters:
         details=True,
         seed=form.seed,
         top_n_tokens=form.top_logprobs,
+        grammar=form.response_format,
     )

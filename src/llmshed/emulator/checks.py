@@ -1,7 +1,10 @@
 """TGI's checks of generation parameters, in its order and with its texts (router/src/validation.rs)."""
 
+import json
+from typing import Any, assert_never
+
 from llmshed.emulator.failures import invalid
-from llmshed.emulator.forms import Parameters
+from llmshed.emulator.forms import Grammar, JsonGrammar, Parameters, RegexGrammar, SchemaGrammar
 from llmshed.simulation.parameters import ReplicaParameters
 
 MAX_TOP_N_TOKENS = 5
@@ -36,6 +39,23 @@ def check_parameters(inputs: str, parameters: Parameters, limits: ReplicaParamet
         )
 
 
+def check_grammar(grammar: Grammar | None) -> None:
+    """Check what TGI needs of a grammar before the shard compiles it; that a schema is one is taken on trust.
+
+    Raises:
+        TgiError: 422 with TGI's text.
+    """
+    match grammar:
+        case None | RegexGrammar():
+            return
+        case JsonGrammar(value=value):
+            _check_schema(_parsed(value))
+        case SchemaGrammar(value=value):
+            _check_schema(value.definition)
+        case _:
+            assert_never(grammar)
+
+
 def check_streamed(parameters: Parameters) -> None:
     """Check what a stream cannot have; before the permit.
 
@@ -58,6 +78,23 @@ def check_best_of(best_of: int, limits: ReplicaParameters) -> None:
         raise invalid("`best_of` != 1 is not allowed for this endpoint")
     if best_of > limits.max_best_of:
         raise invalid(f"`best_of` must be > 0 and <= {limits.max_best_of}. Given: {best_of}")
+
+
+def _parsed(value: Any) -> Any:
+    """Return a schema that may have been given as text."""
+    if isinstance(value, str):
+        try:
+            return json.loads(value)
+        except ValueError as error:
+            raise invalid(f"grammar is not valid: {error}") from None
+    if not isinstance(value, dict):
+        raise invalid("grammar is not supported")
+    return value
+
+
+def _check_schema(schema: Any) -> None:
+    if not isinstance(schema, dict) or "properties" not in schema:
+        raise invalid("grammar is not valid: Grammar must have a 'properties' field")
 
 
 def _check_sampling(parameters: Parameters) -> None:

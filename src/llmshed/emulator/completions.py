@@ -4,11 +4,11 @@ from typing import Any
 
 from aiohttp import web
 
-from llmshed.emulator.answering import Whole, read_body, run_whole
+from llmshed.emulator.answering import Whole, read_body, run_wholes
 from llmshed.emulator.failures import TgiError, json_answer, openai_event
 from llmshed.emulator.forms import CompletionForm, Parameters
 from llmshed.emulator.gate import Gate
-from llmshed.emulator.infer import Ask, Infer, OutputToken, Run
+from llmshed.emulator.infer import Admitted, Ask, Infer, OutputToken, Run
 from llmshed.emulator.replica import Live, Replica
 from llmshed.emulator.sse import EventStream
 from llmshed.emulator.telling import (
@@ -44,8 +44,14 @@ class CompletionRoutes:
     async def completions(self, request: web.Request) -> web.StreamResponse:
         """Answer `POST /v1/completions`; each prompt of a list is a sequence of its own."""
         form = await read_body(request, CompletionForm)
-        if isinstance(form, web.Response):
-            return form
+        return form if isinstance(form, web.Response) else await self.answer(request, form)
+
+    async def answer(self, request: web.Request, form: CompletionForm) -> web.StreamResponse:
+        """Answer a completion whose form was checked.
+
+        Raises:
+            TgiError: it is refused, or failed, before its answer began.
+        """
         self._replica.metrics.count("tgi_request_count")
         asks = self._asks(form)
         with self._replica.request(request) as live:
@@ -87,11 +93,13 @@ class CompletionRoutes:
         return TgiError(422, error_type, message)
 
     async def _whole(self, asks: list[Ask], live: Live, gate: Gate) -> web.Response:
-        runs = []
+        admitted = []
         for ask in asks:
             self._replica.metrics.count("tgi_request_count")
-            runs.append(await self._infer.start(ask, live, refused=gate.refused))
-        wholes = [await run_whole(self._replica, run, gate) for run in runs]
+            admitted.append(self._infer.admit(ask, live, refused=gate.refused))
+        runs = [await self._infer.submit(one) for one in admitted]
+        places = await run_wholes(self._replica, runs, gate)
+        wholes = [whole for _, whole in places]
         answer = self._envelope() | {
             "choices": [
                 {
@@ -100,7 +108,7 @@ class CompletionRoutes:
                     "logprobs": None,
                     "finish_reason": openai_reason(self._replica, whole.ended.reason),
                 }
-                for place, whole in enumerate(wholes)
+                for place, whole in places
             ],
             "usage": usage_json(
                 sum(whole.run.input_tokens for whole in wholes), sum(whole.ended.output_tokens for whole in wholes)
@@ -123,17 +131,14 @@ class CompletionRoutes:
         return stream.response
 
     async def _send(self, asks: list[Ask], live: Live, gate: Gate, stream: EventStream) -> None:
-        runs: dict[int, Run] = {}
-        for place, ask in enumerate(asks):
-            self._replica.metrics.count("tgi_request_count")
-            try:
-                runs[place] = await self._infer.start(ask, live, refused=gate.refused)
-            except TgiError as error:
-                await self._send_error(stream, error)
-        # TGI asks its streams in turn and waits for each, so that one that is queued holds up the others' events.
+        runs = await self._started(asks, live, gate)
+        # TGI asks its streams in turn and waits for each, so that one that is queued holds up the others' events; an
+        # error is the only event of its stream, and comes in its turn too.
         while runs:
             for place, run in list(runs.items()):
                 try:
+                    if isinstance(run, TgiError):
+                        raise run
                     token = await stream.during(run.next)
                 except TgiError as error:
                     await self._send_error(stream, error)
@@ -142,6 +147,23 @@ class CompletionRoutes:
                 await stream.event(self._chunk(place, run, token))
                 if token.ended is not None:
                     del runs[place]
+
+    async def _started(self, asks: list[Ask], live: Live, gate: Gate) -> dict[int, Run | TgiError]:
+        """Start every prompt; where one is refused, its error stands for it."""
+        admitted: dict[int, Admitted | TgiError] = {}
+        for place, ask in enumerate(asks):
+            self._replica.metrics.count("tgi_request_count")
+            try:
+                admitted[place] = self._infer.admit(ask, live, refused=gate.refused)
+            except TgiError as error:
+                admitted[place] = error
+        started: dict[int, Run | TgiError] = {}
+        for place, one in admitted.items():
+            try:
+                started[place] = one if isinstance(one, TgiError) else await self._infer.submit(one)
+            except TgiError as error:
+                started[place] = error
+        return started
 
     async def _send_error(self, stream: EventStream, error: TgiError) -> None:
         is_openai = self._replica.wire.stream_errors is StreamErrors.OPENAI

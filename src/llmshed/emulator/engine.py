@@ -75,6 +75,9 @@ class Engine:
         self._waiting: dict[int, Generation] = {}
         self._unwanted: set[int] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self._step_ended = asyncio.Event()
+        self.is_sound = True
+        """False from when a caller is told of a failed batch until a health check has gone well."""
 
     def take_permit(self) -> int:
         """Take a permit and return the key of the sequence that holds it.
@@ -124,6 +127,11 @@ class Engine:
         self._scheduler.resume(now)
         self._scheduler.stall(now, seconds)
         self._arm()
+
+    async def between_steps(self) -> None:
+        """Wait for the end of the step that runs: until then the shards answer nobody."""
+        if self._scheduler.batch_size > 0:
+            await self._step_ended.wait()
 
     def sequences(self) -> Iterator[SequenceView]:
         """Return every sequence that the engine still knows, abandoned ones too."""
@@ -200,6 +208,8 @@ class Engine:
             match result:
                 case StepsEnded():
                     self._metrics.steps(result)
+                    self._step_ended.set()
+                    self._step_ended.clear()
                 case Ended():
                     self._ended(result)
                 case Failed():
@@ -223,8 +233,8 @@ class Engine:
         new_tokens = output_tokens - generation.told_tokens
         if new_tokens <= 0:
             return
-        for _ in range(new_tokens):
-            self._metrics.observe("tgi_request_skipped_tokens", 0)
+        # One step gave them all: those beyond the first were guessed.
+        self._metrics.observe("tgi_request_skipped_tokens", new_tokens - 1)
         generation.tell(output_tokens, ended)
         if generation.key in self._unwanted:
             # Nobody reads this token: the sender finds out by it.
@@ -234,6 +244,7 @@ class Engine:
         self._metrics.count("tgi_request_failure", ("err", "generation"))
         generation = self._waiting.pop(failed.key, None)
         if generation is not None:
+            self.is_sound = False
             generation.fail(lost_batch(failed.message))
 
     def _observe_validated(self, input_tokens: int, chunk_tokens: int) -> None:

@@ -53,8 +53,18 @@ def bad_tools(text: str) -> TgiError:
 
 
 def lost_batch(text: str) -> TgiError:
-    """Return what every request of a failed batch is told."""
-    return TgiError(424, "generation", f"Request failed during generation: {text}", "generation")
+    """Return what every request of a failed batch is told; the router puts its own words before the shard's."""
+    return TgiError(424, "generation", f"Request failed during generation: Server error: {text}", "generation")
+
+
+def incomplete(text: str, error_type: str) -> TgiError:
+    """Return the error of a stream that stopped without an end."""
+    return TgiError(500, error_type, text, "incomplete")
+
+
+def unhealthy() -> TgiError:
+    """Return what `/health` says of a replica whose shards do not answer."""
+    return TgiError(503, "healthcheck", "unhealthy")
 
 
 def over_limit(problem: LimitProblem) -> TgiError:

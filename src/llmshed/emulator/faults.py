@@ -16,6 +16,7 @@ class FaultPlan(BaseModel):
         stall_after_events: fall silent after so many events, with the connection open.
         fail_after_events: fail the engine's batch, all its sequences with it (TGI's 424), after so many events.
         overloaded: answer as if no permit were free: 429, or an error event in a stream.
+        unhealthy: `/health` answers 503, as when no shard answers; not counted by `times`.
         first_byte_delay_seconds: wait before the status line.
         idle_close_seconds: close a kept-alive connection so long after an answer.
         times: number of generating requests that still meet the faults above; None for all, until they are cleared.
@@ -28,6 +29,7 @@ class FaultPlan(BaseModel):
     stall_after_events: int | None = Field(default=None, ge=0, le=10**9)
     fail_after_events: int | None = Field(default=None, ge=0, le=10**9)
     overloaded: bool = False
+    unhealthy: bool = False
     first_byte_delay_seconds: float = Field(default=0.0, ge=0, le=86_400)
     idle_close_seconds: float | None = Field(default=None, ge=0, le=86_400)
     times: int | None = Field(default=None, ge=0, le=10**9)
@@ -51,6 +53,7 @@ class FaultOrder:
 
 
 _PLAN_FIELDS = tuple(FaultPlan.model_fields)
+_SWITCHES = ("overloaded", "unhealthy")
 _ACTIONS = ("stall_seconds", "fail_batch", "refuse_seconds")
 ACCEPTED = ", ".join((*_PLAN_FIELDS, *_ACTIONS))
 """Names that an order may hold, for messages."""
@@ -81,11 +84,11 @@ def parse_fault(text: str) -> tuple[str, Any]:
         ValueError: as `read_order`.
     """
     name, sign, value = text.partition("=")
-    if name not in _PLAN_FIELDS or (not sign and name != "overloaded"):
+    if name not in _PLAN_FIELDS or (not sign and name not in _SWITCHES):
         raise ValueError(f"{text!r}: must be NAME=VALUE with one of: {', '.join(_PLAN_FIELDS)}")
-    if name == "overloaded":
+    if name in _SWITCHES:
         if value not in {"", "true", "false"}:
-            raise ValueError(f"{text!r}: overloaded is true or false")
+            raise ValueError(f"{text!r}: {name} is true or false")
         return name, value != "false"
     try:
         return name, float(value) if name.endswith("_seconds") else int(value)
@@ -115,7 +118,7 @@ class Faults:
         if plan.times is None:
             return plan
         if plan.times == 0:
-            return FaultPlan(idle_close_seconds=plan.idle_close_seconds)
+            return FaultPlan(idle_close_seconds=plan.idle_close_seconds, unhealthy=plan.unhealthy)
         self.plan = plan.model_copy(update={"times": plan.times - 1})
         return plan
 

@@ -1,6 +1,6 @@
 """Request bodies as TGI's router declares them (router/src/lib.rs): unknown fields ignored, types strict."""
 
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -13,6 +13,38 @@ class Form(BaseModel):
     """A body or a part of one; null is taken only where the router takes it."""
 
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
+
+
+class JsonGrammar(Form):
+    """Output must match a JSON schema, given as an object or as its text."""
+
+    type: Literal["json", "json_object"]
+    value: Any
+
+
+class RegexGrammar(Form):
+    """Output must match a regular expression."""
+
+    type: Literal["regex"]
+    value: str
+
+
+class SchemaConfig(Form):
+    """A JSON schema with a name."""
+
+    name: str | None = None
+    definition: Any = Field(alias="schema")
+
+
+class SchemaGrammar(Form):
+    """Output must match a named JSON schema."""
+
+    type: Literal["json_schema"]
+    value: SchemaConfig
+
+
+Grammar = JsonGrammar | RegexGrammar | SchemaGrammar
+_Grammar = Annotated[Grammar, Field(discriminator="type")]
 
 
 class Parameters(Form):
@@ -35,7 +67,7 @@ class Parameters(Form):
     decoder_input_details: bool = False
     seed: U64 | None = None
     top_n_tokens: U32 | None = None
-    grammar: dict[str, Any] | None = None
+    grammar: _Grammar | None = None
     adapter_id: str | None = None
 
     @property
@@ -52,6 +84,19 @@ class GenerateForm(Form):
     # Without `parameters` TGI samples; with them, even empty, it does not.
     parameters: Parameters = Parameters(do_sample=True)
     stream: bool = False
+
+
+class VertexInstance(Form):
+    """One of the native instances of `/vertex`."""
+
+    inputs: str
+    parameters: Parameters | None = None
+
+
+class VertexForm(Form):
+    """Body of `/vertex`; each instance is read as whatever it can be."""
+
+    instances: list[Any]
 
 
 class StreamOptions(Form):
@@ -81,7 +126,7 @@ class ChatForm(Form):
     tools: list[dict[str, Any]] | None = None
     tool_prompt: str | None = None
     tool_choice: str | dict[str, Any] | None = None
-    response_format: dict[str, Any] | None = None
+    response_format: _Grammar | None = None
     stream_options: StreamOptions = StreamOptions()
 
     def with_newer_ceiling(self) -> "ChatForm":

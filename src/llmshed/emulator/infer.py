@@ -1,19 +1,21 @@
 """From a validated body to tokens: permit, checks, count, queue, and the script that is read out."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
-from llmshed.emulator.checks import check_parameters
+from llmshed.emulator.checks import check_grammar, check_parameters
 from llmshed.emulator.engine import Generation
 from llmshed.emulator.failures import TgiError, invalid, overloaded
 from llmshed.emulator.forms import Parameters
 from llmshed.emulator.replica import Live, Replica
 from llmshed.emulator.vocabulary import Piece, Vocabulary
-from llmshed.emulator.writing import Script, Writer
+from llmshed.emulator.writing import Script, Writer, made_up_logprob
 from llmshed.errors import PromptError
+from llmshed.simulation.limits import OutputPlan, plan_output
 from llmshed.simulation.parameters import CHUNK_TOKENS
 from llmshed.simulation.prefixes import PromptBlocks
 from llmshed.simulation.results import Ended
@@ -44,6 +46,15 @@ class Ask:
     add_special_tokens: bool = True
     copy: int = 0
     spelled: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A sequence that holds a permit and is not counted yet; `began_at` is the clock's reading when it came."""
+
+    ask: Ask
+    key: int
+    began_at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +97,7 @@ class Run:
         """
         progress = await self._generation.next()
         index, wanted = progress.index, self.ask.parameters.top_n_tokens or 0
-        piece, logprob = self._script.piece(index), self._script.logprob(index)
+        piece, logprob = self._script.piece(index), made_up_logprob(index)
         others = [self._words.words[(index + place) % len(self._words.words)] for place in range(1, wanted)]
         ranked = [(piece, logprob), *((other, logprob - place) for place, other in enumerate(others, 1))]
         return OutputToken(index, piece, logprob, tuple(ranked[:wanted]), progress.ended)
@@ -113,14 +124,44 @@ class Infer:
         Raises:
             TgiError: no permit, or a rule or limit is broken; nothing is held then.
         """
-        try:
+        return await self.submit(self.admit(ask, live, refused=refused))
+
+    def admit(self, ask: Ask, live: Live, *, refused: bool = False) -> Admitted:
+        """Take a permit, and check all that needs no token count.
+
+        TGI does so much of each of several sequences before it counts the first.
+
+        Raises:
+            TgiError: as `start`.
+        """
+        began_at = self._replica.clock.now()
+        with self._counting_failures():
             if refused:
                 raise overloaded()
-            return await self._start(ask, live)
-        except TgiError as error:
-            if error.metric is not None:
-                self._replica.metrics.count("tgi_request_failure", ("err", error.metric))
-            raise
+            key = self._replica.engine.take_permit()
+            live.keys.append(key)
+            with self._holding(key):
+                check_parameters(ask.inputs, ask.parameters, self._replica.settings.parameters)
+        return Admitted(ask, key, began_at)
+
+    async def submit(self, admitted: Admitted) -> Run:
+        """Count and queue a sequence that holds a permit.
+
+        Raises:
+            TgiError: as `start`.
+        """
+        ask, key = admitted.ask, admitted.key
+        limits = self._replica.settings.parameters
+        with self._counting_failures(), self._holding(key):
+            input_tokens, blocks = await self._count(ask)
+            asked, truncate = ask.parameters.max_new_tokens, ask.parameters.truncate
+            if isinstance(plan_output(limits, input_tokens, asked, truncate), OutputPlan):
+                # The engine looks at a grammar after the limits.
+                check_grammar(ask.parameters.grammar)
+            script = self._script(ask, limits.max_total_tokens + CHUNK_TOKENS)
+            sequence = Sequence(key, input_tokens, asked, truncate, script.natural_end, blocks)
+            generation = self._replica.engine.submit(sequence)
+        return Run(ask, generation, script, self.vocabulary, admitted.began_at)
 
     async def off_loop(self, work: Callable[[], T], characters: int) -> T:
         """Do work on a text of this size: at once if it is short, else in a thread."""
@@ -132,21 +173,23 @@ class Infer:
         """Let the threads end; work that has not begun is dropped."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _start(self, ask: Ask, live: Live) -> Run:
-        began_at = self._replica.clock.now()
-        engine, limits = self._replica.engine, self._replica.settings.parameters
-        key = engine.take_permit()
-        live.keys.append(key)
+    @contextmanager
+    def _counting_failures(self) -> Iterator[None]:
         try:
-            check_parameters(ask.inputs, ask.parameters, limits)
-            input_tokens, blocks = await self._count(ask)
-            script = self._script(ask, limits.max_total_tokens + CHUNK_TOKENS)
-            asked, truncate = ask.parameters.max_new_tokens, ask.parameters.truncate
-            generation = engine.submit(Sequence(key, input_tokens, asked, truncate, script.natural_end, blocks))
-        except TgiError:
-            engine.leave(key)
+            yield
+        except TgiError as error:
+            if error.metric is not None:
+                self._replica.metrics.count("tgi_request_failure", ("err", error.metric))
             raise
-        return Run(ask, generation, script, self.vocabulary, began_at)
+
+    @contextmanager
+    def _holding(self, key: int) -> Iterator[None]:
+        """Give the permit back if the sequence is refused."""
+        try:
+            yield
+        except TgiError:
+            self._replica.engine.leave(key)
+            raise
 
     async def _count(self, ask: Ask) -> tuple[int, PromptBlocks | None]:
         """Return the tokens of a prompt, and their ids if the prefix cache is to know them.

@@ -37,7 +37,6 @@ TABLE: Mapping[str, Row] = {
     "tgi_queue_size": Row(Kind.GAUGE, "Current queue size"),
     "tgi_batch_current_size": Row(Kind.GAUGE, "Current batch size"),
     "tgi_batch_current_max_tokens": Row(Kind.GAUGE, "Maximum tokens for the current batch"),
-    "tgi_batch_max_total_tokens": Row(Kind.GAUGE, None),
     "tgi_batch_next_size": Row(Kind.HISTOGRAM, "Batch size of the next batch"),
     "tgi_batch_inference_count": Row(Kind.COUNTER, "Inference calls per method (prefill or decode)"),
     "tgi_batch_inference_success": Row(
@@ -53,7 +52,14 @@ TABLE: Mapping[str, Row] = {
     "tgi_batch_concat_duration": Row(Kind.HISTOGRAM, None),
     "tgi_batch_concat": Row(Kind.COUNTER, None),
 }
-"""Every metric of TGI that this emulator can show."""
+"""Every metric that TGI shows.
+
+`tgi_batch_max_total_tokens` is set in its source before a recorder is there, and `tgi_batch_total_tokens` described and
+never set: neither is shown.
+"""
+
+DESCRIBED_SINCE = (2, 3, 0)
+"""First version that describes its metrics; earlier ones write no `# HELP` lines."""
 
 QUANTILES = (0.0, 0.5, 0.9, 0.95, 0.99, 0.999, 1.0)
 """Quantiles of a summary."""

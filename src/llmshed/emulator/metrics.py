@@ -9,9 +9,11 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from llmshed.emulator.metric_table import QUANTILES, TABLE, Kind, edges_of
+from llmshed.emulator.decimals import decimal_text
+from llmshed.emulator.metric_table import DESCRIBED_SINCE, QUANTILES, TABLE, Kind, edges_of
 from llmshed.simulation.parameters import ReplicaParameters
 from llmshed.simulation.results import StepsEnded
+from llmshed.simulation.versions import parse_version
 
 Label = tuple[str, str] | None
 MOST_SAMPLES = 1024
@@ -34,6 +36,7 @@ class TgiMetrics:
     def __init__(self, parameters: ReplicaParameters) -> None:
         """Start without any value."""
         self._parameters = parameters
+        self._describes = parse_version(parameters.version) >= DESCRIBED_SINCE
         self._values: dict[str, dict[Label, float]] = {}
         self._seen: dict[str, dict[Label, _Distribution]] = {}
         self._edges: dict[str, tuple[float, ...]] = {}
@@ -94,11 +97,11 @@ class TgiMetrics:
         for name, row in TABLE.items():
             if name not in self._values and name not in self._seen:
                 continue
-            if row.description is not None:
+            if row.description is not None and self._describes:
                 yield f"# HELP {name} {row.description}"
             yield f"# TYPE {name} {row.kind.value}"
             for label, value in self._values.get(name, {}).items():
-                yield f"{name}{_labels(label)} {_number(value)}"
+                yield f"{name}{_labels(label)} {decimal_text(value)}"
             for label, distribution in self._seen.get(name, {}).items():
                 yield from self._distribution(name, label, distribution)
             yield ""
@@ -108,22 +111,17 @@ class TgiMetrics:
             ordered = sorted(seen.samples)
             for quantile in QUANTILES:
                 value = ordered[round(quantile * (len(ordered) - 1))]
-                yield f"{name}{_labels(label, ('quantile', _number(quantile)))} {_number(value)}"
+                yield f"{name}{_labels(label, ('quantile', decimal_text(quantile)))} {decimal_text(value)}"
         else:
             below = 0
             for edge, count in zip(self._edges_of(name), seen.counts, strict=False):
                 below += count
-                yield f"{name}_bucket{_labels(label, ('le', _number(edge)))} {below}"
+                yield f"{name}_bucket{_labels(label, ('le', decimal_text(edge)))} {below}"
             yield f"{name}_bucket{_labels(label, ('le', '+Inf'))} {seen.seen}"
-        yield f"{name}_sum{_labels(label)} {_number(seen.total)}"
+        yield f"{name}_sum{_labels(label)} {decimal_text(seen.total)}"
         yield f"{name}_count{_labels(label)} {seen.seen}"
 
 
 def _labels(label: Label, extra: tuple[str, str] | None = None) -> str:
     pairs = [pair for pair in (label, extra) if pair is not None]
     return "{" + ",".join(f'{name}="{value}"' for name, value in pairs) + "}" if pairs else ""
-
-
-def _number(value: float) -> str:
-    """Write a number as Rust does: no exponent for what occurs here, no fraction where there is none."""
-    return str(int(value)) if value == int(value) else repr(float(value))

@@ -4,15 +4,17 @@ from typing import Any
 
 from aiohttp import web
 
-from llmshed.emulator.answering import Whole, generate_whole, read_body, run_whole
+from llmshed.emulator.answering import Collected, Whole, collect, finish, generate_whole, read_body
 from llmshed.emulator.checks import check_best_of, check_streamed
-from llmshed.emulator.failures import TgiError, invalid, json_answer
+from llmshed.emulator.failures import TgiError, incomplete, invalid, json_answer
 from llmshed.emulator.forms import GenerateForm, Parameters
 from llmshed.emulator.gate import Gate
 from llmshed.emulator.infer import Ask, Infer, OutputToken, Run
 from llmshed.emulator.replica import Live, Replica
+from llmshed.emulator.schema_text import grammar_text
 from llmshed.emulator.sse import EventStream
 from llmshed.emulator.telling import record_success, stream_headers, timings, token_json, tokens_json
+from llmshed.emulator.writing import made_up_logprob
 from llmshed.errors import PromptError
 
 
@@ -27,8 +29,14 @@ class NativeRoutes:
     async def root(self, request: web.Request) -> web.StreamResponse:
         """Answer `POST /`: an array of one, or a stream when the body asks for it; the prompt repeated by default."""
         form = await read_body(request, GenerateForm)
-        if isinstance(form, web.Response):
-            return form
+        return form if isinstance(form, web.Response) else await self.answer(request, form)
+
+    async def answer(self, request: web.Request, form: GenerateForm) -> web.StreamResponse:
+        """Answer a body of `POST /`.
+
+        Raises:
+            TgiError: it is refused, or failed, before its answer began.
+        """
         if form.parameters.return_full_text is None:
             full = form.parameters.model_copy(update={"return_full_text": True})
             form = form.model_copy(update={"parameters": full})
@@ -65,23 +73,34 @@ class NativeRoutes:
             best, others = await self._best(form, live, gate)
         value: dict[str, Any] = {"generated_text": _full_text(form, best.text)}
         if form.parameters.details or form.parameters.decoder_input_details:
-            value["details"] = _details(form, best, others)
+            value["details"] = _details(form, best, others, self._prefill(form))
         return json_answer([value] if as_list else value, headers=best.headers)
 
-    async def _best(self, form: GenerateForm, live: Live, gate: Gate) -> tuple[Whole, list[Whole]]:
+    def _prefill(self, form: GenerateForm) -> list[dict[str, Any]]:
+        """Return the prompt's tokens where this version tells them; the first has no log probability."""
+        if not (form.parameters.decoder_input_details and self._replica.wire.prefill_details):
+            return []
+        pieces = self._infer.vocabulary.prompt_pieces(form.inputs)[-(form.parameters.truncate or 0) :]
+        return [
+            {"id": piece.token_id, "text": piece.text, "logprob": None if place == 0 else made_up_logprob(place)}
+            for place, piece in enumerate(pieces)
+        ]
+
+    async def _best(self, form: GenerateForm, live: Live, gate: Gate) -> tuple[Whole, list[Collected]]:
         """Run all copies side by side; the one with the best mean log probability is the answer."""
         parameters = with_default_ceiling(self._replica, form.parameters)
         copies = parameters.best_of or 1
         if copies <= 1:
-            ask = Ask(form.inputs, parameters)
-            return await generate_whole(self._replica, self._infer, ask, live, gate), []
+            return await generate_whole(self._replica, self._infer, native_ask(form.inputs, parameters), live, gate), []
         self._replica.metrics.count("tgi_request_count")
         check_best_of(copies, self._replica.settings.parameters)
-        asks = [Ask(form.inputs, parameters, copy=copy) for copy in range(copies)]
-        runs = [await self._infer.start(ask, live, refused=gate.refused) for ask in asks]
-        wholes = [await run_whole(self._replica, run, gate) for run in runs]
-        best = max(wholes, key=lambda whole: whole.mean_logprob)
-        return best, [whole for whole in wholes if whole is not best]
+        asks = [native_ask(form.inputs, parameters, copy) for copy in range(copies)]
+        admitted = [self._infer.admit(ask, live, refused=gate.refused) for ask in asks]
+        runs = [await self._infer.submit(one) for one in admitted]
+        ended = [await collect(run, gate) for run in runs]
+        best = max(ended, key=lambda one: one.mean_logprob)
+        # One success is counted, of the best; the others leave no trace in the metrics.
+        return finish(self._replica, best), [one for one in ended if one is not best]
 
     async def _stream(self, request: web.Request, form: GenerateForm) -> web.StreamResponse:
         self._replica.metrics.count("tgi_request_count")
@@ -89,15 +108,28 @@ class NativeRoutes:
             gate = Gate(self._replica.faults.meet(), request, self._replica.engine)
             async with EventStream(self._replica, request, stream_headers(form.inputs), gate) as stream:
                 try:
-                    await self._send(form, live, gate, stream)
+                    check_streamed(form.parameters)
                 except TgiError as error:
-                    await stream.event(error.envelope)
+                    await self._refuse(error, stream)
+                else:
+                    await self._send_or_fail(form, live, gate, stream)
         return stream.response
 
+    async def _refuse(self, error: TgiError, stream: EventStream) -> None:
+        """Tell that these parameters have no stream; TGI then finds that the stream had no end, and tells that too."""
+        for told in (error, incomplete(*self._replica.wire.incomplete_stream)):
+            self._replica.metrics.count("tgi_request_failure", ("err", str(told.metric)))
+            await stream.event(told.envelope)
+
+    async def _send_or_fail(self, form: GenerateForm, live: Live, gate: Gate, stream: EventStream) -> None:
+        try:
+            await self._send(form, live, gate, stream)
+        except TgiError as error:
+            await stream.event(error.envelope)
+
     async def _send(self, form: GenerateForm, live: Live, gate: Gate, stream: EventStream) -> None:
-        check_streamed(form.parameters)
         parameters = with_default_ceiling(self._replica, form.parameters)
-        run = await self._infer.start(Ask(form.inputs, parameters), live, refused=gate.refused)
+        run = await self._infer.start(native_ask(form.inputs, parameters), live, refused=gate.refused)
         ended = None
         while ended is None:
             token = await stream.during(run.next)
@@ -132,30 +164,34 @@ def with_default_ceiling(replica: Replica, parameters: Parameters) -> Parameters
     return parameters.model_copy(update={"max_new_tokens": default})
 
 
+def native_ask(inputs: str, parameters: Parameters, copy: int = 0) -> Ask:
+    """Return one sequence of a native request; its grammar is followed."""
+    return Ask(inputs, parameters, copy=copy, spelled=grammar_text(parameters.grammar))
+
+
 def _full_text(form: GenerateForm, text: str) -> str:
     return form.inputs + text if form.parameters.return_full_text else text
 
 
-def _details(form: GenerateForm, best: Whole, others: list[Whole]) -> dict[str, Any]:
-    details = _sequence_details(best)
+def _details(form: GenerateForm, best: Whole, others: list[Collected], prefill: list[dict[str, Any]]) -> dict[str, Any]:
+    details = _sequence_details(best, prefill)
     if others:
         details["best_of_sequences"] = [
-            {"generated_text": _full_text(form, whole.text), **_sequence_details(whole), **_top_tokens(whole)}
+            {"generated_text": _full_text(form, whole.text), **_sequence_details(whole, prefill), **_top_tokens(whole)}
             for whole in others
         ]
     return details | _top_tokens(best)
 
 
-def _sequence_details(whole: Whole) -> dict[str, Any]:
+def _sequence_details(whole: Collected, prefill: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "finish_reason": whole.ended.reason.value,
         "generated_tokens": whole.ended.output_tokens,
         "seed": whole.run.seed,
-        # Prefill log probabilities are off by default since 3.0, and always here.
-        "prefill": [],
+        "prefill": prefill,
         "tokens": [token_json(token.piece, token.logprob) for token in whole.tokens],
     }
 
 
-def _top_tokens(whole: Whole) -> dict[str, Any]:
+def _top_tokens(whole: Collected) -> dict[str, Any]:
     return {"top_tokens": [tokens_json(token) for token in whole.tokens]} if whole.tokens[0].top else {}

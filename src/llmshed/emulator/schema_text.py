@@ -1,7 +1,9 @@
 """A smallest JSON text for a schema: what a grammar would force out of a model."""
 
 import json
-from typing import Any
+from typing import Any, assert_never
+
+from llmshed.emulator.forms import Grammar, JsonGrammar, RegexGrammar, SchemaGrammar
 
 _DEEPEST = 8
 _SIMPLEST: dict[str, Any] = {"object": {}, "array": [], "integer": 1, "number": 1, "boolean": True, "null": None}
@@ -20,15 +22,26 @@ def tool_text(tool: dict[str, Any]) -> str:
     return json.dumps({"function": {"_name": function["name"], **given}})
 
 
-def grammar_text(grammar: dict[str, Any]) -> str | None:
-    """Return an output for a grammar of a request; None for regular expressions, which are not followed."""
+def grammar_text(grammar: Grammar | None) -> str | None:
+    """Return an output for a grammar; None for none, and for regular expressions, which are not followed."""
     match grammar:
-        case {"type": "json" | "json_object", "value": dict(schema)}:
-            return schema_text(schema)
-        case {"type": "json_schema", "value": {"schema": dict(schema)}}:
-            return schema_text(schema)
-        case _:
+        case None | RegexGrammar():
             return None
+        case JsonGrammar(value=str(text)):
+            return _text_of_schema_text(text)
+        case JsonGrammar(value=schema):
+            return schema_text(schema)
+        case SchemaGrammar(value=value):
+            return schema_text(value.definition)
+        case _:
+            assert_never(grammar)
+
+
+def _text_of_schema_text(text: str) -> str | None:
+    try:
+        return schema_text(json.loads(text))
+    except ValueError:
+        return None  # refused when it is validated
 
 
 def _value(schema: Any, depth: int) -> Any:

@@ -9,14 +9,15 @@ from http import HTTPStatus
 from aiohttp import web
 
 from llmshed.clock import Clock, SystemClock
-from llmshed.emulator.answering import PAYLOAD_LIMIT_BYTES
 from llmshed.emulator.chat import ChatRoutes
 from llmshed.emulator.completions import CompletionRoutes
 from llmshed.emulator.control import ControlRoutes
 from llmshed.emulator.failures import TgiError, error_answer, json_answer
+from llmshed.emulator.health import HealthRoutes
 from llmshed.emulator.idle import IdleCloser
 from llmshed.emulator.infer import Infer
 from llmshed.emulator.native import NativeRoutes
+from llmshed.emulator.platforms import PlatformRoutes
 from llmshed.emulator.replica import Replica
 from llmshed.emulator.settings import EmulatorSettings
 from llmshed.emulator.vocabulary import Vocabulary
@@ -29,7 +30,21 @@ from llmshed.tokenizing.load import find
 _log = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-_OPEN_POSTS = ("/chat_tokenize", "/_simulate/")
+_GUARDED = frozenset(
+    {
+        "/",
+        "/generate",
+        "/generate_stream",
+        "/v1/chat/completions",
+        "/v1/completions",
+        "/vertex",
+        "/invocations",
+        "/tokenize",
+    }
+)
+"""Paths behind the key, whatever the method; `GET /` alone is none of them."""
+_PREFLIGHT = {"access-control-allow-methods": "GET,POST", "access-control-allow-headers": "content-type"}
+"""What TGI adds to its answer to any OPTIONS request, whatever the path."""
 _NEVER_SECONDS = 86_400.0
 """Longest life of an idle connection: TGI's server closes none by itself."""
 
@@ -154,7 +169,11 @@ class Emulator:
     def _application(self, infer: Infer) -> web.Application:
         native, chat = NativeRoutes(self.replica, infer), ChatRoutes(self.replica, infer)
         completions, control = CompletionRoutes(self.replica, infer), ControlRoutes(self.replica, self._refuse)
-        application = web.Application(middlewares=[self._as_axum], client_max_size=PAYLOAD_LIMIT_BYTES)
+        health = HealthRoutes(self.replica)
+        platforms = PlatformRoutes(self.replica, infer, native, chat, completions)
+        application = web.Application(
+            middlewares=[self._as_axum], client_max_size=self.replica.wire.payload_limit_bytes
+        )
         application.on_response_prepare.append(_as_hyper)
         routes = [
             web.post("/", native.root),
@@ -168,7 +187,9 @@ class Emulator:
             web.get("/_simulate/state", control.state),
             web.get("/info", self._info),
             web.get("/metrics", self._metrics),
-            *(web.get(path, _health) for path in ("/", "/health", "/ping")),
+            *(web.get(path, health.health) for path in ("/", "/health", "/ping")),
+            web.post("/invocations", platforms.invocations),
+            web.post("/vertex", platforms.vertex),
         ]
         if self.replica.wire.tells_models:
             routes += [web.get("/v1/models", self._models), web.post("/chat_tokenize", chat.tokenize)]
@@ -192,7 +213,9 @@ class Emulator:
 
     @web.middleware
     async def _as_axum(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Check the key, and turn every failure into what TGI answers."""
+        """Answer preflights, check the key, and turn every failure into what TGI answers."""
+        if request.method == "OPTIONS":
+            return web.Response(headers=_PREFLIGHT)
         try:
             if not self._may_pass(request):
                 return web.Response(status=HTTPStatus.UNAUTHORIZED)
@@ -212,16 +235,12 @@ class Emulator:
 
     def _may_pass(self, request: web.Request) -> bool:
         key = self.settings.api_key
-        if key is None or request.method != "POST" or request.path.startswith(_OPEN_POSTS):
+        is_health = request.path == "/" and request.method in {"GET", "HEAD"}
+        if key is None or request.path not in _GUARDED or is_health:
             return True
         # TGI compares without regard to case.
         given = request.headers.get("authorization", "").lower()
         return hmac.compare_digest(given.encode(), f"bearer {key}".lower().encode())
-
-
-async def _health(request: web.Request) -> web.StreamResponse:
-    del request
-    return web.Response()
 
 
 async def _as_hyper(request: web.Request, response: web.StreamResponse) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from llmshed.emulator.decimals import decimal_text
 from llmshed.emulator.infer import OutputToken, Run
 from llmshed.emulator.replica import Replica
 from llmshed.emulator.vocabulary import Piece
@@ -61,7 +62,7 @@ def answer_headers(run: Run, times: Timings, ended: Ended) -> dict[str, str]:
     """Return the headers of a whole answer; all times in whole milliseconds but `x-compute-time`."""
     return {
         "x-compute-type": COMPUTE_TYPE,
-        "x-compute-time": repr(times.total),
+        "x-compute-time": decimal_text(times.total),
         "x-compute-characters": str(len(run.ask.inputs)),
         "x-total-time": _milliseconds(times.total),
         "x-validation-time": _milliseconds(times.validation),

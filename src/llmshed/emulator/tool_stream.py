@@ -1,9 +1,12 @@
 """How TGI tells a forced tool call in a chat stream (router/src/chat.rs)."""
 
+import re
 from enum import Enum, auto
 from typing import Any
 
 import orjson
+
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 class _State(Enum):
@@ -56,6 +59,12 @@ def parse_call(text: str) -> tuple[str, dict[str, Any]] | None:
     if not isinstance(function, dict) or not isinstance(function.get("_name"), str):
         return None
     return function["_name"], {name: value for name, value in function.items() if name != "_name"}
+
+
+def cut_text(text: str) -> str:
+    """Return how TGI says that a call was cut: what its JSON reader missed, where, and the text itself."""
+    what = "a string" if '"' in _STRING.sub("", text) else "an object"
+    return f"EOF while parsing {what} at line 1 column {len(text.encode())} {orjson.dumps(text).decode()}"
 
 
 def _call_name(text: str) -> str | None:

@@ -47,6 +47,11 @@ class Vocabulary:
         self.end = _end_piece(self._tokenizer, files)
         self.words, self.comma, self.full_stop = _find_words(self._tokenizer)
 
+    @property
+    def has_template(self) -> bool:
+        """Say whether chats can be rendered at all."""
+        return self._renderer is not None
+
     def count(self, text: str, *, add_special_tokens: bool) -> int:
         """Return the tokens of a text.
 
@@ -95,6 +100,12 @@ class Vocabulary:
             {"id": token_id, "text": data[start:stop].decode(errors="replace"), "start": start, "stop": stop}
             for token_id, (start, stop) in zip(encoding.ids, spans, strict=True)
         ]
+
+    def prompt_pieces(self, text: str) -> list[Piece]:
+        """Return each token of a prompt by itself, special ones with their names."""
+        (encoding,) = self._tokenizer.encode_batch_fast([text], add_special_tokens=True)
+        texts = self._tokenizer.decode_batch([[token_id] for token_id in encoding.ids], skip_special_tokens=False)
+        return [Piece(token_id, piece) for token_id, piece in zip(encoding.ids, texts, strict=True)]
 
     def spell(self, text: str) -> list[Piece]:
         """Return the pieces that make up a given text, for output that must have a form."""

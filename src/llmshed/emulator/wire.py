@@ -41,6 +41,12 @@ class WireRules:
         takes_max_completion_tokens: whether the chat route knows OpenAI's newer name.
         tells_models: whether `/v1/models` and `/chat_tokenize` exist.
         prompt_lists: whether `/v1/completions` takes several prompts.
+        vertex_chats: whether `/vertex` takes chats beside native instances.
+        invocations_by_form: whether `/invocations` takes whatever body it can read; before, native ones only.
+        payload_limit_bytes: longest body; before `--payload-limit` came, that of the HTTP library.
+        prefill_details: whether `decoder_input_details` tells the prompt's tokens; from 3.0 on the launcher has to be
+            told so, and is not here.
+        incomplete_stream: text and kind of the error of a stream that stopped without an end.
     """
 
     data_field: bytes
@@ -55,6 +61,11 @@ class WireRules:
     takes_max_completion_tokens: bool
     tells_models: bool
     prompt_lists: bool
+    vertex_chats: bool
+    invocations_by_form: bool
+    payload_limit_bytes: int
+    prefill_details: bool
+    incomplete_stream: tuple[str, str]
 
 
 def wire_rules(version: str) -> WireRules:
@@ -77,6 +88,15 @@ def wire_rules(version: str) -> WireRules:
         takes_max_completion_tokens=number >= (3, 1, 0),
         tells_models=number >= (2, 3, 0),
         prompt_lists=number >= (2, 0, 4),
+        vertex_chats=number >= (2, 3, 0),
+        invocations_by_form=number >= (2, 4, 0),
+        payload_limit_bytes=2_097_152 if number < (2, 4, 1) else 2_000_000,
+        prefill_details=number < (3, 0, 0),
+        incomplete_stream=(
+            ("Incomplete generation", "incomplete_generation")
+            if number < (2, 3, 0)
+            else ("Incomplete generation stream", "incomplete_generation_stream")
+        ),
     )
 
 

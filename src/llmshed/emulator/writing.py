@@ -10,6 +10,11 @@ _LEAST_WORDS = 4
 _MARK_SHARE = 0.12
 
 
+def made_up_logprob(index: int) -> float:
+    """Return a log probability for token `index` of a text, from 1: always the same."""
+    return -round((index * 0.618_033_988 % 1) * 2 + 0.01, 4)
+
+
 class Script:
     """The output of one sequence, written as far as it is read.
 
@@ -38,10 +43,6 @@ class Script:
         """Return the text of the first tokens; special ones add nothing."""
         pieces = (self.piece(index) for index in range(1, tokens + 1))
         return "".join(piece.text for piece in pieces if not piece.special)
-
-    def logprob(self, index: int) -> float:
-        """Return a log probability for token `index`: made up, always the same."""
-        return -round((index * 0.618_033_988 % 1) * 2 + 0.01, 4)
 
     def stop_at(self, stops: list[str], most_tokens: int) -> None:
         """Move the natural end to where the text first ends with one of the stop texts (TGI keeps it in the text)."""

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from llmshed.emulator.forms import Parameters, read_form
 from llmshed.emulator.schema_text import grammar_text, schema_text, tool_text
-from llmshed.emulator.tool_stream import NoTool, ToolStream, parse_call
+from llmshed.emulator.tool_stream import NoTool, ToolStream, cut_text, parse_call
 
 WEATHER = {
     "type": "function",
@@ -68,8 +69,23 @@ def test_grammars_that_are_schemas_are_followed_and_others_are_not() -> None:
     schema = {"properties": {"a": {"type": "integer"}}}
     for grammar in (
         {"type": "json", "value": schema},
+        {"type": "json", "value": json.dumps(schema)},
         {"type": "json_object", "value": schema},
         {"type": "json_schema", "value": {"schema": schema}},
     ):
-        assert grammar_text(grammar) == '{"a": 1}'
-    assert grammar_text({"type": "regex", "value": "a+"}) is None
+        assert grammar_text(read_form(Parameters, {"grammar": grammar}).grammar) == '{"a": 1}'
+    for grammar in ({"type": "regex", "value": "a+"}, {"type": "json", "value": "{"}, None):
+        assert grammar_text(read_form(Parameters, {"grammar": grammar}).grammar) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('{"function": {', 'EOF while parsing an object at line 1 column 14 "{\\"function\\": {"'),
+        ('{"func', 'EOF while parsing a string at line 1 column 6 "{\\"func"'),
+        ('{"a": "\\"', 'EOF while parsing a string at line 1 column 9 "{\\"a\\": \\"\\\\\\""'),
+        ('{"ü": 1', 'EOF while parsing an object at line 1 column 8 "{\\"ü\\": 1"'),
+    ],
+)
+def test_a_cut_call_is_told_as_the_engine_s_reader_tells_it(text: str, told: str) -> None:
+    assert cut_text(text) == told
