@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import floor
 
 from llmshed.simulation.limits import InputTooLong, LimitProblem, OutputPlan
+from llmshed.simulation.prefixes import PromptBlocks
 from llmshed.simulation.results import Ended, Failed, FirstToken, Result
 from llmshed.simulation.sequences import FinishReason, Phase, Sequence, SequenceView
 
@@ -104,6 +105,10 @@ class PlainReplica:
         for run in self._running:
             if run.sequence.key == key and run.first_told:
                 return 1 + floor((self._at - self._first_at(run)) / self._token_seconds + 1e-9)
+        return 0
+
+    def cached_tokens(self, prompt: PromptBlocks | None, input_tokens: int) -> int:
+        del prompt, input_tokens
         return 0
 
     def sequences(self) -> list[SequenceView]:

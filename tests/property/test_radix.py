@@ -147,6 +147,8 @@ class TwoCaches(RuleBasedStateMachine):
         if prompt is not None:
             path, cached = self.naive.find(as_blocks(prompt, input_tokens, self.block_tokens))
             self.naive.holders[key] = path
+        # A question that counted as a use, or gave anything up, would part the two later.
+        assert self.kv.cached_tokens(prompt, input_tokens) == cached * self.block_tokens
         needed = -(-(input_tokens + output) // self.block_tokens)
         if self.naive.free < needed - cached:
             self.naive.free += self.naive.evict(needed - cached - self.naive.free)

@@ -93,6 +93,16 @@ class CachedKv:
         self._sum += blocks
         return Allocation(blocks, cached * self._block_tokens)
 
+    def cached_tokens(self, prompt: PromptBlocks | None, input_tokens: int) -> int:
+        """Return the leading prompt tokens that `allocate` would find now; it does not count as a use of them.
+
+        Raises:
+            ValueError: the unit of the prompt's ids is below 1.
+        """
+        if prompt is None:
+            return 0
+        return self._trie.known_blocks(lay_out(prompt, input_tokens, self._block_tokens)) * self._block_tokens
+
     def free(self, key: int) -> None:
         """Give back what a sequence holds, and keep the whole blocks of its prompt.
 

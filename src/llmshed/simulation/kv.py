@@ -51,6 +51,12 @@ class Kv(Protocol):
             input_tokens: length of the prompt; ids beyond it are not looked at.
         """
 
+    def cached_tokens(self, prompt: PromptBlocks | None, input_tokens: int) -> int:
+        """Return the leading prompt tokens that `allocate` would find in the cache now, in whole blocks.
+
+        Unlike `allocate` it changes nothing: what was looked up is no more in use than before.
+        """
+
     def free(self, key: int) -> None:
         """Give back what a sequence holds; a cache keeps the whole blocks of its prompt."""
 
@@ -102,6 +108,11 @@ class KvBlocks:
         self._sum += blocks
         self._allocated_total += blocks
         return Allocation(blocks, cached_tokens=0)
+
+    def cached_tokens(self, prompt: PromptBlocks | None, input_tokens: int) -> int:
+        """Return 0: no prompt is ever cached."""
+        del prompt, input_tokens
+        return 0
 
     def free(self, key: int) -> None:
         """Give back what a sequence holds."""

@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from llmshed.simulation.limits import LimitProblem, OutputPlan
+from llmshed.simulation.prefixes import PromptBlocks
 from llmshed.simulation.results import Result
 from llmshed.simulation.sequences import Sequence, SequenceView
 
@@ -67,6 +68,20 @@ class ReplicaModel(Protocol):
 
     def output_tokens(self, key: int) -> int:
         """Return the tokens that a live sequence has produced, over all its chunks; 0 before its first."""
+
+    def cached_tokens(self, prompt: PromptBlocks | None, input_tokens: int) -> int:
+        """Return the leading tokens of a prompt that need not be computed if it began to run now; changes nothing.
+
+        At least its last token is always computed. Whoever waits before it may still end and leave more, or take the
+        room of what is there.
+
+        Args:
+            prompt: identity of the prompt's leading tokens; None when the cache is not asked.
+            input_tokens: length of the prompt, at least 1; taken to be cut by no `truncate`.
+
+        Raises:
+            ValueError: the unit of the prompt's ids is below 1.
+        """
 
     def sequences(self) -> list[SequenceView]:
         """Return every live sequence: those in validation, then running, then waiting."""

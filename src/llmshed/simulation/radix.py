@@ -8,6 +8,7 @@ The ids of a prompt and the blocks of the cache may have different sizes. A bloc
 it are equal; so a block is known by those ids, and by all before them, which is what the path is.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
@@ -149,14 +150,14 @@ class RadixTrie:
         Every node on the way counts as used now, the last one as a whole even if the prompt leaves it midway.
         """
         self._uses += 1
-        node = self._root(row.scale)
-        while (child := node.children.get(row.key(node.end))) is not None:
-            child.used_at = self._uses
-            shared_end = row.shared_end(child)
-            if shared_end < child.end:
-                return child, shared_end
-            node = child
-        return node, node.end
+        node, shared_end = self._root(row.scale), 0
+        for node, shared_end in self._path(row):  # noqa: B007 - the last of the path is what is sought
+            node.used_at = self._uses
+        return node, shared_end
+
+    def known_blocks(self, row: Row) -> int:
+        """Return the blocks of the longest cached prefix of a prompt; unlike `find` it does not count as a use."""
+        return max((shared_end for _, shared_end in self._path(row)), default=0)
 
     def insert(self, row: Row) -> int:
         """Keep the blocks of a prompt, and return how many of them, from the front, were there already."""
@@ -219,6 +220,16 @@ class RadixTrie:
         if root is None:
             root = self._roots[scale] = Node(None, 0, 0, (), scale, number=0, used_at=0)
         return root
+
+    def _path(self, row: Row) -> Iterator[tuple[Node, int]]:
+        """Yield the nodes that a prompt follows, each with the block up to which it does."""
+        node = self._root(row.scale)
+        while (child := node.children.get(row.key(node.end))) is not None:
+            shared_end = row.shared_end(child)
+            yield child, shared_end
+            if shared_end < child.end:
+                return
+            node = child
 
     def _new(self, parent: Node, start: int, end: int, ids: Ids) -> Node:
         self._nodes_total += 1

@@ -5,6 +5,7 @@ from math import inf
 
 from llmshed.simulation.limits import LimitProblem, OutputPlan
 from llmshed.simulation.model import ReplicaModel
+from llmshed.simulation.prefixes import PromptBlocks
 from llmshed.simulation.results import Result
 from llmshed.simulation.schedule import (
     Call,
@@ -115,6 +116,10 @@ class RecordedModel:
     def output_tokens(self, key: int) -> int:
         """As the model."""
         return self._model.output_tokens(key)
+
+    def cached_tokens(self, prompt: PromptBlocks | None, input_tokens: int) -> int:
+        """As the model."""
+        return self._model.cached_tokens(prompt, input_tokens)
 
     def sequences(self) -> list[SequenceView]:
         """As the model."""

@@ -11,6 +11,7 @@ from llmshed.simulation.cost import StepWork
 from llmshed.simulation.kv import Kv, KvBlocks
 from llmshed.simulation.limits import LimitProblem, OutputPlan, plan_output
 from llmshed.simulation.parameters import ReplicaParameters
+from llmshed.simulation.prefixes import PromptBlocks
 from llmshed.simulation.results import (
     ChunkQueued,
     Dropped,
@@ -163,6 +164,13 @@ class Scheduler:
         """Return the tokens that a live sequence has produced, over all its chunks; 0 before its first."""
         entry = self._entries.get(key)
         return 0 if entry is None else self._produced(entry)
+
+    def cached_tokens(self, prompt: PromptBlocks | None, input_tokens: int) -> int:
+        """Return the leading tokens of a prompt that the prefix cache has, all but the last at most.
+
+        A prompt gets into the cache when it ends, so that of one who waits more may be there when its turn comes.
+        """
+        return min(self._kv.cached_tokens(prompt, input_tokens), input_tokens - 1)
 
     def sequences(self) -> list[SequenceView]:
         """Return every live sequence: those in validation, then running, then waiting."""

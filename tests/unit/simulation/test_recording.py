@@ -1,10 +1,12 @@
 """A recorded model does what the model does, and tells it in order."""
 
+from dataclasses import replace
 from math import inf
 
 from llmshed.simulation.limits import OutputPlan
 from llmshed.simulation.model import ReplicaModel
 from llmshed.simulation.parameters import ReplicaParameters
+from llmshed.simulation.prefixes import PromptBlocks
 from llmshed.simulation.recording import RecordedModel
 from llmshed.simulation.results import Dropped, Ended, Failed, FirstToken, Result, StepsEnded
 from llmshed.simulation.schedule import (
@@ -42,6 +44,15 @@ def run(model: ReplicaModel) -> list[Result]:
     model.resume(9.0)
     results += model.advance(10.0)
     return results
+
+
+def test_what_it_says_is_cached_is_what_the_model_says() -> None:
+    model = Scheduler(replace(PARAMETERS, prefix_caching=True))
+    recorded, prompt = RecordedModel(model, lambda _: None), PromptBlocks(tuple(range(10)), 1)
+    assert recorded.take_permit(1)
+    recorded.submit(Sequence(1, 10, 3, blocks=prompt), 0.0)
+    recorded.advance(10.0)
+    assert recorded.cached_tokens(prompt, 11) == model.cached_tokens(prompt, 11) == 10
 
 
 def test_it_changes_nothing() -> None:

@@ -218,6 +218,27 @@ def test_a_chunk_queued_again_finds_its_prompt_but_not_its_own_output() -> None:
     assert prefill_seconds(results) == [pytest.approx(5.0), pytest.approx(10.24), pytest.approx(10.24)]
 
 
+@pytest.mark.parametrize("length", [1, 499, 500, 501, 730])
+def test_what_is_said_to_be_cached_is_what_is_not_computed(length: int) -> None:
+    replica = scheduler(prefix_caching=True, step_times=PER_TOKEN)
+    put(replica, 1, 500, ids=tuple(range(500)))
+    longer = PromptBlocks(tuple(range(length)), 1)
+    assert replica.cached_tokens(longer, length) == 0, "the first has not ended"
+    run(replica)
+    cached = replica.cached_tokens(longer, length)
+    assert cached == min(500, length - 1)
+    put(replica, 2, length, at=100, ids=longer.ids)
+    assert prefill_seconds(run(replica)) == [pytest.approx((length - cached) * 0.01)]
+
+
+def test_without_a_cache_or_ids_nothing_is_said_to_be_cached() -> None:
+    prompt = PromptBlocks(tuple(range(500)), 1)
+    for replica, asked in ((scheduler(), prompt), (scheduler(prefix_caching=True), None)):
+        put(replica, 1, 500, ids=prompt.ids)
+        run(replica)
+        assert replica.cached_tokens(asked, 500) == 0
+
+
 def test_attention_counts_the_cached_tokens_before_a_piece() -> None:
     pairs = StepTimes(1, 0, 0, seconds_per_attention_pair=1e-6)
     replica = scheduler(prefix_caching=True, step_times=pairs)

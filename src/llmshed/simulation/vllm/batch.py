@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from llmshed.simulation.cost import StepWork
+from llmshed.simulation.radix import Row
 from llmshed.simulation.sequences import Phase
 from llmshed.simulation.vllm.blocks import BlockPool
 from llmshed.simulation.vllm.entry import VllmEntry
@@ -59,6 +60,10 @@ class Batch:
     def held_blocks(self) -> int:
         """Return the KV blocks that running sequences hold, a shared one once."""
         return self._pool.held
+
+    def known_blocks(self, prompt: Row, most_blocks: int) -> int:
+        """Return how many of a prompt's first `most_blocks` blocks lie in the pool, held or free; changes nothing."""
+        return self._pool.known_blocks(prompt, most_blocks)
 
     def output_tokens(self, entry: VllmEntry) -> int:
         """Return the tokens that a sequence has produced, running or not."""

@@ -120,6 +120,10 @@ class BlockPool:
         idle = sum(1 for block in shared if not block.holders)
         return Found(tuple(shared), left, idle + left)
 
+    def known_blocks(self, prompt: Row, most_blocks: int) -> int:
+        """Return how many of a prompt's first `most_blocks` blocks would be found; changes nothing."""
+        return len(self._find_known(prompt, _labels(prompt), most_blocks)) if self._caching else 0
+
     def claim(self, holding: Holding, found: Found) -> None:
         """Let a sequence that holds nothing hold what was found for it just now."""
         for block in found.shared:
@@ -221,11 +225,14 @@ class BlockPool:
         return tuple(broken)
 
     def _find_prompt(self, holding: Holding, most_blocks: int) -> list[_Shared]:
-        found: list[_Shared] = []
         if holding.prompt is None:
-            return found
-        above = _origin(holding.prompt)
-        for label in holding.labels[:most_blocks]:
+            return []
+        return self._find_known(holding.prompt, holding.labels, most_blocks)
+
+    def _find_known(self, prompt: Row, labels: tuple[Ids, ...], most_blocks: int) -> list[_Shared]:
+        found: list[_Shared] = []
+        above = _origin(prompt)
+        for label in labels[:most_blocks]:
             block = self._known.get((above, label))
             if block is None:
                 break

@@ -3,6 +3,7 @@
 from math import inf
 
 from llmshed.simulation.limits import LimitProblem, OutputPlan
+from llmshed.simulation.prefixes import PromptBlocks
 from llmshed.simulation.radix import Row, lay_out
 from llmshed.simulation.results import Dropped, Ended, Failed, FirstToken, Preempted, Result, StepKind, StepsEnded
 from llmshed.simulation.sequences import Phase, Sequence, SequenceView
@@ -158,6 +159,15 @@ class VllmScheduler:
         """Return the tokens that a live sequence has produced; 0 before its first."""
         entry = self._live.get(key)
         return 0 if entry is None else self._batch.output_tokens(entry)
+
+    def cached_tokens(self, prompt: PromptBlocks | None, input_tokens: int) -> int:
+        """Return the leading tokens of a prompt in full blocks that are computed already, all but the last at most."""
+        if prompt is None:
+            return 0
+        row = lay_out(prompt, input_tokens, self._parameters.block_tokens)
+        return (
+            self._batch.known_blocks(row, (input_tokens - 1) // self._parameters.block_tokens) * row.scale.block_tokens
+        )
 
     def sequences(self) -> list[SequenceView]:
         """Return every live sequence: those in validation, then running, then waiting; shared KV counts for each."""

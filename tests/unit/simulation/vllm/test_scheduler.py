@@ -207,6 +207,25 @@ def test_ids_of_no_size_are_refused_and_the_sequence_can_be_submitted_again() ->
     assert isinstance(replica.submit(Sequence(1, 10, 5), 0.0), OutputPlan)
 
 
+@pytest.mark.parametrize(("length", "cached"), [(16, 0), (17, 16), (80, 64), (81, 80), (100, 80)])
+def test_full_blocks_are_said_to_be_cached_as_soon_as_they_are_computed(length: int, cached: int) -> None:
+    per_token = replace(SMALL, step_times=StepTimes(STEP, 0.01, 0))
+    prompt = PromptBlocks(tuple(range(length)), 1)
+    replica = VllmScheduler(per_token)
+    assert replica.cached_tokens(prompt, length) == replica.cached_tokens(None, length) == 0
+    assert replica.take_permit(1)
+    replica.submit(Sequence(1, 90, 3, blocks=PromptBlocks(tuple(range(90)), 1)), 0.0)
+    replica.advance(STEP + 0.9)
+    assert replica.cached_tokens(prompt, length) == min(cached, 80)
+    finish(replica)
+    assert replica.cached_tokens(prompt, length) == cached, "and they are found after its end"
+    assert replica.take_permit(2)
+    replica.submit(Sequence(2, length, 1, blocks=prompt), 10.0)
+    assert ends(finish(replica))[2] == about(10.0 + STEP + 0.01 * (length - cached))
+    without = VllmScheduler(replace(per_token, prefix_caching=False))
+    assert without.cached_tokens(prompt, length) == 0
+
+
 def test_a_stall_keeps_the_step_in_progress_from_ending() -> None:
     replica = VllmScheduler(SMALL)
     ask(replica, 1, 0.0)
