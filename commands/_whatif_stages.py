@@ -9,7 +9,6 @@ import typer
 
 from llmshed.config.addresses import SIMULATED
 from llmshed.config.loading import load_config
-from llmshed.errors import ReplicaFileError
 from llmshed.gateway.config_file import read_config
 from llmshed.gateway.profile_file import read_profile, simulated_profile
 from llmshed.rendering.plain import readable
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from llmshed.config.pools import PoolSettings
     from llmshed.config.settings import Config
     from llmshed.profile import Profile
+    from llmshed.simulation.building import Parameters
     from llmshed.whatif.setting import Setting
 
 DEFAULTS = "(defaults)"
@@ -43,7 +43,7 @@ class Replicas:
     """
 
     name: str | None
-    parameters: ReplicaParameters
+    parameters: "Parameters"
     count: int
 
 
@@ -64,7 +64,7 @@ class Stage:
     config: "Config"
     profiles: "dict[str, Profile]"
     copies: dict[str, int]
-    parameters: ReplicaParameters
+    parameters: "Parameters"
     gateway_seconds: float | None
 
     def setting(self) -> "Setting":
@@ -80,13 +80,11 @@ def named_replicas(named: str | None, count: int) -> Replicas:
 
     Raises:
         MissingInputError: there is neither such a name nor such a file.
-        ReplicaFileError: the file holds mistakes, or describes an engine that has no adapter yet.
+        ReplicaFileError: the file holds mistakes.
     """
     if named is None:
         return Replicas(None, ReplicaParameters(), count)
     described = read_replica(named)
-    if not isinstance(described.parameters, ReplicaParameters):
-        raise ReplicaFileError(f"{named}: engine.mode is not tgi: the gateway has no adapter for another engine yet")
     return Replicas(described.name, described.parameters, count)
 
 

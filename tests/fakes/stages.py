@@ -12,6 +12,7 @@ from llmshed.admission.reasons import Reason
 from llmshed.admission.verdict import Decision, Verdict
 from llmshed.config.loading import load_config
 from llmshed.config.settings import Config
+from llmshed.simulation.building import Parameters
 from llmshed.simulation.cost import StepTimes
 from llmshed.simulation.model import ReplicaModel
 from llmshed.simulation.parameters import ReplicaParameters
@@ -45,7 +46,7 @@ def config(text: str = ONE_POOL) -> Config:
     return load_config(text, "llmshed.toml", {}, {}).config
 
 
-def stage(copies: int = 1, text: str = ONE_POOL, parameters: ReplicaParameters = GPU, **changed: Any) -> Setting:
+def stage(copies: int = 1, text: str = ONE_POOL, parameters: Parameters = GPU, **changed: Any) -> Setting:
     """Return a setting of real simulated replicas, without a charge for the gateway's own time."""
     plain = config(text)
     setting = setting_from(plain, {}, parameters, {pool.name: copies for pool in plain.pools})

@@ -12,7 +12,6 @@ from fakes.plain_replica import PlainReplica
 from fakes.stages import EDGES, GPU, OpenGate, ShutGate, run, stage, stage_of
 from llmshed.admission.request import Intent, PriorityClass
 from llmshed.simulation.vllm.parameters import VllmParameters
-from llmshed.simulation.vllm.scheduler import VllmScheduler
 from llmshed.whatif.gate import Gate
 from llmshed.whatif.report import RunReport, Slice
 from llmshed.whatif.setting import Setting
@@ -25,7 +24,13 @@ GATES: dict[str, Callable[[Setting], Gate]] = {"ours": build_controller, "open":
 STAGES: dict[str, Callable[[int], Setting]] = {
     "tgi": stage,
     "small tgi": lambda copies: stage(copies, parameters=replace(GPU, kv_tokens=9000, max_concurrent_requests=4)),
-    "vllm": lambda copies: stage_of(lambda: VllmScheduler(VllmParameters(kv_tokens=9_000)), copies),
+    "vllm": lambda copies: stage(copies, parameters=VllmParameters(kv_tokens=9_000)),
+    "limited vllm": lambda copies: stage(
+        copies,
+        parameters=VllmParameters(
+            max_num_seqs=6, kv_tokens=9_000, max_num_queued_reqs=9, max_num_queued_tokens=4_000, watermark_ratio=0.02
+        ),
+    ),
     "plain": lambda copies: stage_of(PlainReplica, copies),
 }
 
@@ -80,14 +85,15 @@ def test_every_request_has_one_ending_and_no_invariant_breaks(
         assert setting.traced == {}
 
 
+@pytest.mark.parametrize("engine", ["small tgi", "vllm", "limited vllm"])
 @given(trace=TRACES, clients=st.sampled_from(ClientModel), seed=st.integers(0, 3))
 @settings(max_examples=10)
 def test_looking_changes_nothing_and_one_seed_gives_one_run(
-    trace: list[TracedRequest], clients: ClientModel, seed: int
+    engine: str, trace: list[TracedRequest], clients: ClientModel, seed: int
 ) -> None:
     def told(look_seconds: float) -> str:
         plan = RunPlan(EDGES, look_seconds=look_seconds)
-        found = run(STAGES["small tgi"](2), trace, clients=clients, seed=seed, plan=plan).to_dict()
+        found = run(STAGES[engine](2), trace, clients=clients, seed=seed, plan=plan).to_dict()
         if look_seconds != 10.0:
             del found["timeline"], found["ledger"]
         return json.dumps(found)

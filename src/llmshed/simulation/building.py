@@ -8,8 +8,11 @@ from llmshed.simulation.scheduler import Scheduler
 from llmshed.simulation.vllm.parameters import VllmParameters
 from llmshed.simulation.vllm.scheduler import VllmScheduler
 
+Parameters = ReplicaParameters | VllmParameters
+"""What a replica of any engine is."""
 
-def build_model(parameters: ReplicaParameters | VllmParameters) -> ReplicaModel:
+
+def build_model(parameters: Parameters) -> ReplicaModel:
     """Return an idle replica: TGI's scheduler or vLLM's, as the parameters are TGI's or vLLM's."""
     match parameters:
         case ReplicaParameters():

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from llmshed.admission.reasons import Reason
 from llmshed.admission.retry_after import RetryRule
 from llmshed.admission.verdict import Verdict
+from llmshed.whatif.manners import refusal_status
 from llmshed.whatif.replicas import EngineRefusal
 from llmshed.whatif.setting import Setting
 from llmshed.whatif.visits import Visit
@@ -20,6 +21,7 @@ class ClientsAtWork:
     def __init__(self, model: ClientModel, setting: Setting, rng: "Random") -> None:
         """Take the numbers of the setting; `rng` draws the jitter of both sides."""
         self._model = model
+        self._parameters = setting.parameters
         self._rng = rng
         self._rule = RetryRule(rng.random, setting.retry_jitter_ratio, setting.max_retry_after_seconds)
 
@@ -30,13 +32,12 @@ class ClientsAtWork:
         return self._wait(visit, Refusal(reason.row.status, wait, False if advice.should_not else None))
 
     def after_engine_refusal(self, visit: Visit, refusal: EngineRefusal) -> float | None:
-        """Return how long the client waits after the engine refused it; TGI sends no Retry-After.
+        """Return how long the client waits after the engine refused it; None when it gives up.
 
-        A stream has its status before the engine has looked at the request, so there a refusal is an event under 200,
-        which no client takes for a reason to retry unless it retries whatever happens.
+        An event under 200 is for no client a reason to retry, unless it retries whatever happens.
         """
-        refused = 429 if refusal is EngineRefusal.OVERLOADED else 422
-        return self._wait(visit, Refusal(200 if visit.traced.streamed else refused))
+        status = refusal_status(self._parameters, refusal, streamed=visit.traced.streamed)
+        return self._wait(visit, Refusal(status))
 
     def after_failure(self, visit: Visit) -> float | None:
         """Return how long the client waits after the engine lost its request: a retry is told not to be safe."""

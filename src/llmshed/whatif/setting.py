@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from llmshed.admission.policy import AdmissionPolicy, ReplicaSpec
 from llmshed.admission.request import Lane
+from llmshed.simulation.building import Parameters
 from llmshed.simulation.model import ReplicaModel
-from llmshed.simulation.parameters import ReplicaParameters
 from llmshed.workload.request import TracedRequest
 
 SHORTEST_TTFT_OBJECTIVE_SECONDS = 1.0
@@ -63,7 +63,7 @@ class Setting:
     policy: AdmissionPolicy
     specs: tuple[ReplicaSpec, ...]
     models: Mapping[str, ReplicaModel]
-    parameters: ReplicaParameters
+    parameters: Parameters
     build_model: Callable[[], ReplicaModel]
     objectives: Objectives
     model: str

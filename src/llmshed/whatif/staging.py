@@ -13,23 +13,20 @@ from llmshed.admission.controller import AdmissionController
 from llmshed.admission.events import ReplicaUp
 from llmshed.admission.policy import ReplicaSpec
 from llmshed.admission.request import Lane
-from llmshed.admission.settings import EngineLimits, admission_policy, replica_spec, spec_warnings
+from llmshed.admission.settings import admission_policy, replica_spec
 from llmshed.config.pools import PoolSettings
 from llmshed.config.settings import Config
 from llmshed.profile import Profile
-from llmshed.simulation.building import build_model
-from llmshed.simulation.parameters import CHUNK_TOKENS, ReplicaParameters
-from llmshed.simulation.versions import Chunking, parse_version
+from llmshed.simulation.building import Parameters, build_model
+from llmshed.whatif.manners import engine_limits, overrun_tokens, warnings_of
 from llmshed.whatif.setting import Objectives, Setting
 
 SIMULATED_MODEL = "llmshed/simulated"
 """What a simulated replica calls its model, for pools whose model is `auto`."""
-_LAST_TO_TELL_KV = (2, 3, 0)
-"""First version whose `/info` does not tell `max_batch_total_tokens`."""
 
 
 def setting_from(
-    config: Config, profiles: Mapping[str, Profile], parameters: ReplicaParameters, copies: Mapping[str, int]
+    config: Config, profiles: Mapping[str, Profile], parameters: Parameters, copies: Mapping[str, int]
 ) -> Setting:
     """Return the setting of one run.
 
@@ -43,15 +40,14 @@ def setting_from(
         ValueError: a pool has no copies; the text names it.
     """
     policy = admission_policy(config, {pool.name: SIMULATED_MODEL for pool in config.pools})
-    limits = engine_limits(parameters)
     specs: list[ReplicaSpec] = []
     warnings: list[str] = []
     for pool in config.pools:
         if copies.get(pool.name, 0) < 1:
             raise ValueError(f"pool {pool.name} has no replicas: each pool takes at least 1")
         profile = profiles.get(pool.name)
-        first = _spec(config, pool, limits, parameters, profile)
-        warnings += spec_warnings(first, limits, profile)
+        first = _spec(config, pool, parameters, profile)
+        warnings += warnings_of(first, parameters, profile)
         specs += [replace(first, name=f"{pool.name}-{number}") for number in range(1, copies[pool.name] + 1)]
     model = policy.pools[0].model
     warnings += [
@@ -85,17 +81,6 @@ def build_controller(setting: Setting) -> AdmissionController:
     return controller
 
 
-def engine_limits(parameters: ReplicaParameters) -> EngineLimits:
-    """Return what the `/info` of an engine of this version tells; the size of its KV cache only old ones tell."""
-    tells_kv = parse_version(parameters.version) < _LAST_TO_TELL_KV
-    return EngineLimits(
-        max_concurrent_requests=parameters.max_concurrent_requests,
-        max_input_tokens=parameters.max_input_tokens,
-        max_total_tokens=parameters.max_total_tokens,
-        max_batch_total_tokens=parameters.kv_tokens if tells_kv else None,
-    )
-
-
 def spread_copies(config: Config, total: int) -> dict[str, int]:
     """Return how many of `total` replicas each pool gets: by the replicas that it lists, and at least one.
 
@@ -116,8 +101,6 @@ def spread_copies(config: Config, total: int) -> dict[str, int]:
     return copies
 
 
-def _spec(
-    config: Config, pool: PoolSettings, limits: EngineLimits, parameters: ReplicaParameters, profile: Profile | None
-) -> ReplicaSpec:
-    overrun = CHUNK_TOKENS if parameters.rules.chunking is Chunking.ALWAYS else 0
+def _spec(config: Config, pool: PoolSettings, parameters: Parameters, profile: Profile | None) -> ReplicaSpec:
+    limits, overrun = engine_limits(parameters), overrun_tokens(parameters)
     return replica_spec(config, pool, pool.name, limits, overrun, profile)

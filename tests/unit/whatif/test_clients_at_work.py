@@ -7,6 +7,7 @@ import pytest
 from fakes.stages import EDGES, stage, traced
 from llmshed.admission.reasons import Reason
 from llmshed.admission.verdict import Decision, Verdict
+from llmshed.simulation.vllm.parameters import VllmParameters
 from llmshed.whatif.clients_at_work import ClientsAtWork
 from llmshed.whatif.door import Door
 from llmshed.whatif.replicas import EngineRefusal
@@ -72,6 +73,15 @@ def test_an_engine_that_is_full_says_so_in_the_status_unless_the_answer_is_a_str
     assert 0.375 <= back_off <= 0.5
     assert sdk.after_engine_refusal(stream, EngineRefusal.OVERLOADED) is None
     assert clients(ClientModel.RUDE).after_engine_refusal(stream, EngineRefusal.OVERLOADED) == RUDE_PAUSE_SECONDS
+
+
+def test_a_full_vllm_says_so_to_streams_too_and_an_sdk_comes_back() -> None:
+    vllm = ClientsAtWork(ClientModel.SDK, stage(parameters=VllmParameters()), random.Random(1))  # noqa: S311 - one seed
+    for streamed in (True, False):
+        back_off = vllm.after_engine_refusal(visit(streamed=streamed), EngineRefusal.OVERLOADED)
+        assert back_off is not None
+        assert 0.375 <= back_off <= 0.5
+        assert vllm.after_engine_refusal(visit(streamed=streamed), EngineRefusal.INVALID) is None
 
 
 def test_a_request_that_the_engine_finds_invalid_is_not_sent_again() -> None:

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from fakes.stages import GPU, ONE_POOL, config, stage
 from llmshed.admission.request import Lane
 from llmshed.profile.parsing import parse_profile
-from llmshed.simulation.parameters import ReplicaParameters
-from llmshed.whatif.staging import build_controller, engine_limits, setting_from, spread_copies
+from llmshed.simulation.vllm.parameters import VllmParameters
+from llmshed.simulation.vllm.scheduler import VllmScheduler
+from llmshed.whatif.staging import build_controller, setting_from, spread_copies
 
 TWO_POOLS = """
 [lanes.interactive]
@@ -63,16 +64,14 @@ def test_numbers_are_those_that_the_daemon_would_have_taken() -> None:
     assert (limits.max_input_tokens, limits.max_total_tokens) == (8000, 8192)
 
 
-@pytest.mark.parametrize(("version", "chunk"), [("3.3.5", 1024), ("3.1.1", 1024), ("3.0.1", 0), ("2.4.0", 0)])
-def test_the_overrun_follows_the_version(version: str, chunk: int) -> None:
-    parameters = ReplicaParameters(version=version, max_batch_prefill_tokens=8191)
-    assert stage(parameters=parameters).specs[0].overrun_chunk_tokens == chunk
-
-
-@pytest.mark.parametrize(("version", "told"), [("2.2.0", 49_152), ("2.3.0", None), ("3.3.5", None)])
-def test_only_old_engines_tell_the_size_of_their_kv_cache(version: str, told: int | None) -> None:
-    parameters = ReplicaParameters(version=version, max_batch_prefill_tokens=8191)
-    assert engine_limits(parameters).max_batch_total_tokens == told
+def test_replicas_of_vllm_lend_what_they_tell_of_their_kv_and_their_seats() -> None:
+    bare = ONE_POOL.replace("gross_ceiling_tokens = 60_000\n", "").replace("max_concurrent_sequences = 100\n", "")
+    setting = stage(2, bare, VllmParameters(max_num_seqs=70, max_model_len=4000, kv_tokens=50_000))
+    spec = setting.specs[0]
+    assert (spec.budget.gross_ceiling_tokens, spec.budget.hard_cap_sequences) == (50_000, 70)
+    assert (spec.limits.max_input_tokens, spec.limits.max_total_tokens) == (3999, 4000)
+    assert spec.overrun_chunk_tokens == 0
+    assert all(isinstance(model, VllmScheduler) for model in (*setting.models.values(), setting.build_model()))
 
 
 def test_without_profile_or_ceiling_the_operator_is_warned() -> None:

@@ -4,15 +4,13 @@ from dataclasses import fields
 from typing import Any
 
 from llmshed.simulation.attention import Attention
+from llmshed.simulation.building import Parameters
 from llmshed.simulation.cost import StepTimes
 from llmshed.simulation.hardware.derivation import body_parameters
 from llmshed.simulation.hardware.sections import Engine, Gpu, Model
 from llmshed.simulation.parameters import ReplicaParameters
 from llmshed.simulation.versions import parse_version
 from llmshed.simulation.vllm.parameters import SchedulingPolicy, VllmParameters
-
-Parameters = ReplicaParameters | VllmParameters
-"""What a scheduler is built from."""
 
 _SETTINGS = tuple(name for name in Engine.model_fields if name != "mode")
 _TGI = {field.name for field in fields(ReplicaParameters)}

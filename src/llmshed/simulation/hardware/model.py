@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from llmshed.config.base import Name, Settings
 from llmshed.config.validation import Remark, refuse_contradictions
+from llmshed.simulation.building import Parameters
 from llmshed.simulation.cost import StepTimes
 from llmshed.simulation.hardware.contradictions import (
     engine_contradictions,
@@ -16,7 +17,7 @@ from llmshed.simulation.hardware.contradictions import (
     shape_contradictions,
 )
 from llmshed.simulation.hardware.derivation import Derivation, derive
-from llmshed.simulation.hardware.engine import Parameters, engine_parameters
+from llmshed.simulation.hardware.engine import engine_parameters
 from llmshed.simulation.hardware.sections import Efficiency, Engine, Gpu, Measured, Model
 
 

@@ -8,6 +8,7 @@ from llmshed.admission.replica import Replica
 from llmshed.whatif.gate import Gate
 from llmshed.whatif.gates.books import Books
 from llmshed.whatif.gates.bucket import TokenBucket
+from llmshed.whatif.gates.engine_facts import EngineFacts
 from llmshed.whatif.gates.gate import RuleGate
 from llmshed.whatif.gates.levels import OracleLevel, highest_level
 from llmshed.whatif.gates.limits import NoLimit, RequestLimit
@@ -78,10 +79,8 @@ def token_bucket_gate(setting: Setting, tokens_per_second: float | None = None) 
 
 def thresholds_gate(setting: Setting, thresholds: Thresholds | None = None) -> RuleGate:
     """Return a gate that polls queue depth and KV use; None for the defaults of the Gateway API extension."""
-    return rule_gate(
-        setting,
-        lambda _setting, books: PolledThresholds(books, setting.models, setting.parameters.kv_tokens, thresholds),
-    )
+    kv_tokens = EngineFacts(setting.parameters).kv_tokens
+    return rule_gate(setting, lambda _setting, books: PolledThresholds(books, setting.models, kv_tokens, thresholds))
 
 
 def oracle_gate(setting: Setting, level: OracleLevel | None = None) -> RuleGate:
@@ -93,7 +92,7 @@ def oracle_gate(setting: Setting, level: OracleLevel | None = None) -> RuleGate:
 GATES: dict[str, GateKind] = {
     OURS: GateKind("llmshed's own controller, unchanged, as the daemon runs it", build_controller),
     "none": GateKind(
-        "no gateway: every request goes to the engine, whose own limit on requests alone refuses",
+        "no gateway: every request goes to the engine, whose own limits alone refuse",
         lambda setting: rule_gate(setting, lambda _setting, _books: NoLimit()),
     ),
     "request_limit": GateKind(
