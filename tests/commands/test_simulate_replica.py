@@ -11,7 +11,14 @@ from typing import Any, Protocol
 
 import pytest
 
-SHIPPED = ("llama-2-7b-a10g", "llama-3-8b-a10g", "llama-3-8b-h100", "llama-3.1-70b-4xh100", "llama-3.2-1b-rtx3090")
+SHIPPED = (
+    "llama-2-7b-a10g",
+    "llama-3-8b-a10g",
+    "llama-3-8b-h100",
+    "llama-3.1-70b-4xh100",
+    "llama-3.1-8b-h100",
+    "llama-3.2-1b-rtx3090",
+)
 
 
 class Cli(Protocol):

@@ -41,6 +41,7 @@ SHIPPED = (
     "llama-3-8b-a10g",
     "llama-3-8b-h100",
     "llama-3.1-70b-4xh100",
+    "llama-3.1-8b-h100",
     "llama-3.2-1b-rtx3090",
 )
 
@@ -49,7 +50,7 @@ def shipped(repository: Path, name: str) -> ReplicaDescription:
     return parse_replica((repository / "profiles" / "replicas" / f"{name}.toml").read_text("utf-8"), name)
 
 
-def test_five_files_ship(repository: Path) -> None:
+def test_six_files_ship(repository: Path) -> None:
     assert sorted(path.stem for path in (repository / "profiles" / "replicas").iterdir()) == sorted(SHIPPED)
 
 
