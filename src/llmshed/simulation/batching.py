@@ -16,12 +16,15 @@ class Joiners:
     Args:
         entries: those that leave the front of the queue together.
         dropped: abandoned ones that were found on the way.
-        blocked: whether the front did not fit, so that nothing starts before something that runs has ended.
+        blocked: whether nothing can start before something that runs has ended or is let go.
+        unsettled: whether the next look may end otherwise though nobody came or went: what was put back left its
+            prompts in the prefix cache.
     """
 
-    entries: tuple[Entry, ...]
-    dropped: tuple[Dropped, ...]
-    blocked: bool
+    entries: tuple[Entry, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
+    blocked: bool = False
+    unsettled: bool = False
 
 
 def take_from_front(queue: deque[Entry], kv: Kv, room: Room) -> Joiners:
@@ -37,8 +40,11 @@ def take_from_front(queue: deque[Entry], kv: Kv, room: Room) -> Joiners:
         kv: blocks; changed.
         room: what may be taken.
     """
-    if len(queue) < room.least or room.seats == 0:
-        return Joiners((), (), blocked=room.seats == 0)
+    if room.prefill_tokens == 0 or room.seats == 0:
+        # The queue is not looked at, so that nobody who left is found either.
+        return Joiners(blocked=True)
+    if len(queue) < room.least:
+        return Joiners()
     dropped: list[Dropped] = []
     taken: list[Entry] = []
     left = room.prefill_tokens
@@ -48,7 +54,7 @@ def take_from_front(queue: deque[Entry], kv: Kv, room: Room) -> Joiners:
             queue.popleft()
             dropped.append(Dropped(entry.key, while_queued=True))
             continue
-        if left == 0 or not _allocate(entry, kv, room, left):
+        if not _allocate(entry, kv, room, left):
             break
         queue.popleft()
         taken.append(entry)
@@ -57,7 +63,7 @@ def take_from_front(queue: deque[Entry], kv: Kv, room: Room) -> Joiners:
             break
     if len(taken) < room.least:
         _put_back(queue, kv, taken)
-        return Joiners((), tuple(dropped), blocked=False)
+        return Joiners(dropped=tuple(dropped), unsettled=any(entry.prompt is not None for entry in taken))
     return Joiners(tuple(taken), tuple(dropped), blocked=bool(queue) and not taken)
 
 
@@ -69,7 +75,8 @@ def _allocate(entry: Entry, kv: Kv, room: Room, left_tokens: int) -> bool:
     # A forward pass needs at least one token, though all may be cached.
     cached = min(allocation.cached_tokens, entry.input_tokens - 1)
     rest = entry.input_tokens - cached
-    if rest > left_tokens and not room.chunked:
+    if rest > left_tokens and not (room.chunked and left_tokens):
+        # Given back, its prompt stays in the prefix cache as if it had been worked through; so it is in TGI.
         kv.free(entry.key)
         return False
     entry.blocks = allocation.blocks

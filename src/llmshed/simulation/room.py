@@ -13,7 +13,7 @@ class Room:
     """What the coming step has room for.
 
     Args:
-        prefill_tokens: prompt tokens to work through; 0 for none.
+        prefill_tokens: prompt tokens to work through; 0 when the queue is not looked at.
         seats: most entries that may join; None for any number.
         least: with fewer entries than this all stay where they are; 0 for any number.
         chunked: whether a prompt may be cut.
@@ -32,14 +32,24 @@ def room_from_idle(parameters: ReplicaParameters) -> Room:
     return _room(parameters, parameters.max_batch_prefill_tokens, parameters.max_batch_size, least=0)
 
 
-def room_beside(parameters: ReplicaParameters, batch: RunningBatch, steps_since_join: int) -> tuple[Room, JoinReason]:
+def room_beside(
+    parameters: ReplicaParameters, batch: RunningBatch, held_kv_tokens: int, steps_since_join: int
+) -> tuple[Room, JoinReason]:
     """Return the room that a running batch leaves, and why somebody would join it.
 
     With chunked prefill the batch's own tokens count against the budget, and seats are not looked at. Without it a
     join pauses all that runs: so it has the whole budget, but enough have to wait for it, until enough steps have
-    passed.
+    passed. A batch that holds as many tokens as the cache has, shared prefixes counted once for each that holds them,
+    leaves none either way.
+
+    Args:
+        parameters: limits and version.
+        batch: what runs.
+        held_kv_tokens: room of the blocks that it holds.
+        steps_since_join: steps since somebody joined it.
     """
-    budget = parameters.max_batch_prefill_tokens
+    full = held_kv_tokens >= (parameters.usable_blocks + 1) * parameters.block_tokens
+    budget = 0 if full else parameters.max_batch_prefill_tokens
     if parameters.prefills_in_pieces:
         return _room(parameters, max(budget - batch.next_tokens, 0), None, least=0), JoinReason.CHUNKING
     most = parameters.max_batch_size

@@ -53,6 +53,7 @@ class Scheduler:
         self._step: RunningStep | None = None
         self._steps_told = 0
         self._blocked = False
+        self._unsettled = False
         self._may_join = True
         self._steps_since_join = 1
         self._wake_at: float | None = None
@@ -257,7 +258,7 @@ class Scheduler:
         to_end = self._batch.steps_to_first_end
         if self._blocked or not self._queue:
             return to_end
-        if not looked:
+        if not looked or self._unsettled:
             return 1
         # Too few wait to pause what runs: after so many steps they may join whatever their number.
         return min(to_end, max(self._parameters.max_waiting_steps - self._steps_since_join, 1))
@@ -265,11 +266,11 @@ class Scheduler:
     def _join(self, at: float, results: list[Result]) -> tuple[tuple[Entry, ...], JoinReason | None]:
         reason: JoinReason | None = None
         if len(self._batch):
-            room, reason = room_beside(self._parameters, self._batch, self._steps_since_join)
+            room, reason = room_beside(self._parameters, self._batch, self.held_kv_tokens, self._steps_since_join)
         else:
             room = room_from_idle(self._parameters)
         joiners = take_from_front(self._queue, self._kv, room)
-        self._blocked = joiners.blocked
+        self._blocked, self._unsettled = joiners.blocked, joiners.unsettled
         for dropped in joiners.dropped:
             results.append(dropped)
             del self._entries[dropped.key]

@@ -50,19 +50,18 @@ def work_through_prompts(prefilling: list[Entry], running: int, prefill_budget_t
     """Move prompts forward by their piece, cut the next piece of what is unfinished, and return those that are done.
 
     The next piece takes all that the budget leaves beside one token for every other of the `running` sequences. A
-    long prompt so fills every step until it is done, and nothing new can join (`flash_causal_lm.py`,
-    `next_chunk_lengths`).
+    long prompt so fills every step until it is done, and nothing new can join, unless something that decodes ends
+    meanwhile. What then joins in the room of one token goes before the older prompt from the next step on, since the
+    budget is given to the newest first (`flash_causal_lm.py`, `next_chunk_lengths`).
     """
-    budget = prefill_budget_tokens - (running - 1)
-    done = []
     for entry in prefilling:
         entry.prefilled_tokens += entry.next_prefill_tokens
+    budget = prefill_budget_tokens - (running - 1)
+    for entry in reversed(prefilling):
         rest = entry.input_tokens - entry.prefilled_tokens
         entry.next_prefill_tokens = max(min(rest, budget), 1) if rest else 0
         budget -= entry.next_prefill_tokens
-        if not rest:
-            done.append(entry)
-    return done
+    return [entry for entry in prefilling if not entry.prefilling]
 
 
 def finish_reason(entry: Entry, output_tokens: int) -> FinishReason:

@@ -2,7 +2,9 @@
 
 from collections import deque
 
-from llmshed.simulation.batching import take_from_front
+import pytest
+
+from llmshed.simulation.batching import Joiners, take_from_front
 from llmshed.simulation.cached_kv import CachedKv
 from llmshed.simulation.kv import KvBlocks
 from llmshed.simulation.prefixes import PromptBlocks
@@ -51,13 +53,21 @@ def test_kv_is_needed_for_input_ceiling_and_guesses_less_one() -> None:
         assert bool(joiners.entries) is fits
 
 
-def test_no_budget_takes_nobody_but_finds_who_left_in_front() -> None:
+@pytest.mark.parametrize("none", [room(0), room(seats=0)])
+def test_without_budget_or_seats_nobody_looks_so_that_who_left_is_not_found(none: Room) -> None:
     left = entry(1, 400)
     left.abandoned = True
     queue = deque([left, entry(2, 1)])
-    joiners = take_from_front(queue, KvBlocks(10_000, 1), room(0))
-    assert joiners.dropped == (Dropped(1, while_queued=True),)
-    assert joiners.blocked
+    assert take_from_front(queue, KvBlocks(10_000, 1), none) == Joiners(blocked=True)
+    assert [e.key for e in queue] == [1, 2]
+
+
+def test_who_left_in_front_is_found_by_a_look_that_takes_nobody() -> None:
+    left = entry(1, 400)
+    left.abandoned = True
+    queue = deque([left, entry(2, 400)])
+    joiners = take_from_front(queue, KvBlocks(400, 1), room())
+    assert joiners == Joiners(dropped=(Dropped(1, while_queued=True),), blocked=True)
     assert [e.key for e in queue] == [2]
 
 
@@ -93,3 +103,34 @@ def test_what_the_cache_has_is_not_worked_through_again() -> None:
     joiners = take_from_front(deque([whole, part]), kv, room())
     # All of a prompt may be cached; one token of it is computed all the same.
     assert [(e.cached_tokens, e.next_prefill_tokens) for e in joiners.entries] == [(399, 1), (400, 200)]
+
+
+def with_ids(key: int, input_tokens: int) -> Entry:
+    made = entry(key, input_tokens)
+    made.prompt = PromptBlocks(tuple(1000 * key + place for place in range(input_tokens)), 1)
+    return made
+
+
+@pytest.mark.parametrize("chunked", [True, False])
+def test_a_head_that_finds_the_budget_spent_leaves_its_prompt_in_the_cache(*, chunked: bool) -> None:
+    # `queue.rs` allocates before it looks at the budget, and giving an allocation back stores its prompt.
+    kv = CachedKv(10_000, 1)
+    queue = deque([with_ids(1, 1000), with_ids(2, 300), with_ids(3, 300)])
+    assert [e.key for e in take_from_front(queue, kv, room(chunked=chunked)).entries] == [1]
+    assert (kv.held_blocks, kv.occupied_blocks) == (1009, 1309)
+    joiners = take_from_front(queue, kv, room(chunked=chunked))
+    assert [(e.key, e.cached_tokens, e.next_prefill_tokens) for e in joiners.entries] == [(2, 299, 1), (3, 0, 300)]
+
+
+def test_what_was_put_back_with_a_prompt_for_the_cache_may_join_with_the_next_look() -> None:
+    kv = CachedKv(10_000, 1)
+    queue = deque([with_ids(key, 400) for key in range(3)])
+    assert take_from_front(queue, kv, room(least=3, chunked=False)) == Joiners(unsettled=True)
+    # Two of the prompts, and the third that broke the budget, now lie in the cache.
+    assert len(take_from_front(queue, kv, room(least=3, chunked=False)).entries) == 3
+
+
+def test_what_was_put_back_without_a_cache_will_not_join_by_being_looked_at_again() -> None:
+    queue = deque([entry(key, 400) for key in range(3)])
+    for _ in range(2):
+        assert take_from_front(queue, KvBlocks(10_000, 1), room(least=3, chunked=False)) == Joiners()

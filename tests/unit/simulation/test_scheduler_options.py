@@ -262,3 +262,43 @@ def test_each_decode_step_is_longer_by_the_tokens_of_the_one_before_it() -> None
         replica.advance(at)
     # 302 tokens are resident after the prompts and their first tokens, two more with each step.
     assert instants == [pytest.approx(at) for at in (1 + 1.302, 1 + 1.302 + 1.304, 1 + 1.302 + 1.304 + 1.306)]
+
+
+def test_an_end_beside_a_long_prompt_lets_a_newcomer_in_who_then_goes_first() -> None:
+    replica = scheduler(max_batch_prefill_tokens=100)
+    put(replica, 0, 10, 4)
+    put(replica, 1, 1000, 1)
+    put(replica, 2, 150, 1)
+    results = run(replica)
+    # 0 and 90 tokens of 1 begin at 0; 1 gets 99 with each step. 0 ends at 4, so that one token of 2 joins; after it 2
+    # gets 99 and 50, and 1 gets 1 and 49. Of 1 are then left 1000 - 90 - 3 * 99 - 99 - 1 - 49 = 464: five steps.
+    assert [ends(results)[key].at for key in range(3)] == [4, 12, 7]
+    assert first(results)[2] == 7
+
+
+def test_prefixes_that_many_share_count_once_for_each_until_nobody_more_may_join() -> None:
+    replica = scheduler(kv_tokens=2000, max_total_tokens=1100, max_input_tokens=1000, prefix_caching=True)
+    ids = tuple(range(900))
+    put(replica, 0, 900, 1, ids=ids)
+    run(replica)
+    for key in range(1, 5):
+        put(replica, key, 900, 20 + key, at=10, ids=ids)
+    run(replica, 10)
+    # From idle nothing is counted: all four begin, each with room for 900 and its output less one.
+    assert replica.held_kv_tokens == 920 + 921 + 922 + 923
+    put(replica, 9, 5, 5, at=10.5)
+    results = run(replica)
+    # There is room for its nine tokens all along. When two have ended the others hold 1,845 of 2,000.
+    assert first(results)[9] == ends(results)[2].at + 1
+
+
+def test_too_few_that_the_cache_makes_small_join_one_step_later() -> None:
+    replica = scheduler(version="2.4.0", prefix_caching=True, max_batch_prefill_tokens=8191)
+    for key in range(10):
+        put(replica, key, 1, 50)
+    replica.advance(0)
+    for key in range(10, 13):
+        put(replica, key, 4000, 50, at=0.5, ids=tuple(range(10_000 * key, 10_000 * key + 4000)))
+    results = run(replica, 10)
+    # Three have to wait beside ten, and two fill a step. Put back at 1, all of them are taken to be cached at 2.
+    assert {first(results)[key] for key in range(10, 13)} == {3}

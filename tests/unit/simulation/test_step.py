@@ -48,6 +48,16 @@ def test_a_prompt_goes_on_by_one_token_when_decodes_take_the_whole_budget() -> N
     assert long.next_prefill_tokens == 1
 
 
+def test_the_newest_of_two_unfinished_prompts_goes_first() -> None:
+    old, new = entry(5000, 99), entry(150, 1)
+    # Two run, so 99 tokens are left beside one for the other.
+    work_through_prompts([old, new], 2, 100)
+    assert (old.next_prefill_tokens, new.next_prefill_tokens) == (1, 99)
+    work_through_prompts([old, new], 2, 100)
+    assert (old.next_prefill_tokens, new.next_prefill_tokens) == (49, 50)
+    assert work_through_prompts([old, new], 2, 100) == [new]
+
+
 def test_a_natural_end_comes_before_the_ceiling() -> None:
     made = Entry(Sequence(1, 10, natural_end=NaturalEnd(100, FinishReason.STOP)), 10, 100, 100, 0, 0.0)
     assert finish_reason(made, 100) is FinishReason.STOP
