@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from llmshed.rendering.figures import duration, factor, number, share
 from llmshed.rendering.whatif_page import WhatifResult
 from llmshed.whatif.gates.table import GATES
+from llmshed.whatif.manners import engine_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -107,7 +108,7 @@ def _replicas(replicas: "Replicas", stage: "Stage") -> str:
     named = "the simulated replica that ships with llmshed" if replicas.name is None else replicas.name
     several = len(stage.copies) > 1
     pools = ", ".join(f"{copies} in pool {pool}" for pool, copies in stage.copies.items())
-    return f"{replicas.count} x {named}{f': {pools}' if several else ''}"
+    return f"{replicas.count} x {named}, {engine_name(replicas.parameters)}{f': {pools}' if several else ''}"
 
 
 def _budget(setting: "Setting") -> str:

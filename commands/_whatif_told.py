@@ -7,6 +7,7 @@ from llmshed.rendering.plain import readable
 from llmshed.rendering.whatif_page import WhatifResult
 from llmshed.rendering.whatif_tables import difference_table, part_tables, scale_tables, scales_of
 
+from llmshed.whatif.manners import engine_name
 from ._output import print_grid, print_note, print_table
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def as_object(study: "Study", replicas: "Replicas", result: WhatifResult) -> dic
             "count": replicas.count,
             "kv_tokens": replicas.parameters.kv_tokens,
         },
+            "engine": engine_name(replicas.parameters),
         "configurations": [
             {
                 "name": stage.name,

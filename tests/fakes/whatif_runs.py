@@ -88,8 +88,8 @@ def report(total: Slice | None = None, **changed: Any) -> RunReport:
         "cells": (Cell("interactive", "normal", 1, whole),),
         "fairness": Fairness(1.0, 1.0, (TenantUse("trace", 250_000, 225_000),)),
         "replicas": (
-            ReplicaUse("main-1", 500, 0, 0.8, 0.3, 0.6, 20.5, 0.5, 0),
-            ReplicaUse("main-2", 400, 0, 0.6, 0.2, 0.4, 18.5, 0.5, 3),
+            ReplicaUse("main-1", 500, 0, 0.8, 0.3, 0.6, 20.5, 0.5, 0, 0.0),
+            ReplicaUse("main-2", 400, 0, 0.6, 0.2, 0.4, 18.5, 0.5, 3, 1.8),
         ),
         "ledger": LedgerTruth(20, 0, 0, 0, 0, 40_000.0, 30_000.0, (), 0),
         "timeline": (TimePoint(0.0, 0, 0, 0, 0, 0, 0, 0.0), TimePoint(100.0, 1000, 100, 880, 2, 1, 20, 0.75)),

@@ -151,7 +151,7 @@ _REPLICAS: tuple[Column, ...] = (
     ("KV held", lambda run: share(mean(one.kv_held_share for one in run.report.replicas))),
     ("running", lambda run: number(mean(one.mean_sequences for one in run.report.replicas))),
     ("queued", lambda run: number(mean(one.mean_queued for one in run.report.replicas))),
-    ("preempted", lambda run: count(sum(one.preemptions for one in run.report.replicas))),
+    ("preempted/min", lambda run: number(mean(one.preemptions_per_minute for one in run.report.replicas))),
 )
 _LEDGER: tuple[Column, ...] = (
     ("looks", lambda run: count(run.report.ledger.looks)),

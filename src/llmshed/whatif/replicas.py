@@ -149,6 +149,7 @@ class ReplicaAtWork:
             mean_sequences=usage.sequence_seconds / elapsed,
             mean_queued=usage.queued_seconds / elapsed,
             preemptions=usage.preemptions,
+            preemptions_per_minute=60 * usage.preemptions / elapsed,
         )
 
 

@@ -149,6 +149,7 @@ class ReplicaUse:
         mean_sequences: mean of the running sequences.
         mean_queued: mean of the sequences that waited in the engine.
         preemptions: sequences that lost their KV to others.
+        preemptions_per_minute: the same as a rate.
     """
 
     name: str
@@ -160,6 +161,7 @@ class ReplicaUse:
     mean_sequences: float
     mean_queued: float
     preemptions: int
+    preemptions_per_minute: float
 
 
 @dataclass(frozen=True, slots=True)
