@@ -6,6 +6,7 @@ from llmshed.simulation.cost import StepTimes, StepWork
 from llmshed.simulation.limits import OutputPlan, plan_output
 from llmshed.simulation.parameters import ReplicaParameters
 from llmshed.simulation.vllm.parameters import VllmParameters
+from llmshed.whatif.gates.prompts import PromptWork
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,21 +41,24 @@ class EngineFacts:
         if isinstance(parameters, VllmParameters):
             self.most_sequences = parameters.max_num_seqs
             self.step_prefill_tokens = parameters.max_num_batched_tokens
+            self.shares_running_prompts = parameters.prefix_caching
         else:
             self.most_sequences = parameters.max_concurrent_requests
             self.step_prefill_tokens = parameters.max_batch_prefill_tokens
+            # TGI caches a prompt when it ends: two that run at once share what was there before both.
+            self.shares_running_prompts = False
 
     def decode_seconds(self, batch: Batch) -> float:
         """Return the time of one step without a prompt; that of one sequence for an empty batch."""
         work = StepWork(decoding_sequences=max(batch.sequences, 1), resident_tokens=batch.resident_tokens)
         return self._times.seconds(work)
 
-    def prefill(self, tokens: int, attention_pairs: int, batch: Batch) -> PrefillTime:
-        """Return how long prompts of so many tokens together take when nothing else joins."""
+    def prefill(self, work: PromptWork, batch: Batch) -> PrefillTime:
+        """Return how long prompts take together when nothing else joins."""
         room = max(self.step_prefill_tokens - batch.sequences, 1)
-        full_steps, rest = divmod(max(tokens, 1), room)
+        full_steps, rest = divmod(max(work.tokens, 1), room)
         seconds = full_steps * self._step(room, batch) + (self._step(rest, batch) if rest else 0.0)
-        seconds += attention_pairs * self._times.seconds_per_attention_pair
+        seconds += work.attention_pairs * self._times.seconds_per_attention_pair
         steps = full_steps + (1 if rest else 0)
         return PrefillTime(seconds, seconds - steps * self.decode_seconds(batch))
 
@@ -80,8 +84,3 @@ class EngineFacts:
                 resident_tokens=batch.resident_tokens,
             )
         )
-
-
-def attention_pairs(input_tokens: int) -> int:
-    """Return the pairs of a whole prompt: each token with all before it and itself."""
-    return input_tokens * (input_tokens + 1) // 2

@@ -1,9 +1,9 @@
 """The order-keeping oracle: what could be had by any gateway that serves in order of arrival.
 
-It knows the true lengths and the step times, and nothing of who will come. Work waits without bound in order of
-arrival. The first in line goes to the replica where its first token comes soonest, once there are fewer true tokens in
-flight than the level, the engine would take it into its next step, and nobody who decodes there would miss its pace by
-it. It is refused when its first token could no longer be in time anywhere.
+It knows the true lengths, the step times and what prefix caches hold, and nothing of who will come. Work waits without
+bound in order of arrival. The first in line goes to the replica where its first token comes soonest, once there are
+fewer true tokens in flight than the level, the engine would take it into its next step, and nobody who decodes there
+would miss its pace by it. It is refused when its first token could no longer be in time anywhere.
 
 Under overload whoever is first in a line has waited until its last instant. Then only short prompts are still in time,
 and nobody may join their step, so that steps are filled by one prompt each. So the oracle keeps a reserve: while others
@@ -16,8 +16,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from llmshed.admission.events import Cancelled, Event, Failed, Finished, FirstToken, NotSent
 from llmshed.admission.reasons import Reason
 from llmshed.admission.replica import Replica
+from llmshed.simulation.prefixes import PromptBlocks
 from llmshed.whatif.gates.books import Books
-from llmshed.whatif.gates.engine_facts import EngineFacts, attention_pairs
+from llmshed.whatif.gates.engine_facts import EngineFacts
 from llmshed.whatif.gates.levels import OracleLevel
 from llmshed.whatif.gates.objectives import TtftObjectives
 from llmshed.whatif.gates.passenger import Passenger
@@ -72,9 +73,12 @@ class Oracle(Rule):
         return None
 
     def waits_until(self, work: Work) -> float:
-        """Return when even an idle replica would be too late for it."""
-        idle = self._objectives.idle_seconds(work.request.longest_prompt_tokens, work.request.sequences)
-        return self._deadline(work) - idle
+        """Return when even an idle replica would be too late for it, were all of its prompt cached that can be."""
+        request, blocks = work.request, self._blocks(work)
+        tokens = request.longest_prompt_tokens
+        if blocks is not None:
+            tokens = max(tokens - len(blocks.ids) * blocks.unit_tokens, 1)
+        return self._deadline(work) - self._objectives.idle_seconds(tokens, request.sequences)
 
     def late(self, work: Work) -> TurnAway:
         """Return that even an idle replica would be too late now."""
@@ -115,9 +119,9 @@ class Oracle(Rule):
         """Return the broken invariants of the stations, and of the level."""
         wrong = [f"{name}: {text}" for name, station in self._stations.items() for text in station.check()]
         wrong += [
-            f"{name}: {station.true_tokens} true tokens are in flight, the level is {self._level.tokens}"
+            f"{name}: {station.held_tokens} true tokens are in flight, the level is {self._level.tokens}"
             for name, station in self._stations.items()
-            if len(station) > 1 and station.true_tokens > max(self._level.tokens, station.largest_tokens)
+            if len(station) > 1 and station.held_tokens > max(self._level.tokens, station.largest_tokens)
         ]
         if set(self._where) != set(self._books.running):
             wrong.append("those on board are not those that run")
@@ -125,7 +129,7 @@ class Oracle(Rule):
 
     def _takes(self, station: Station, passenger: Passenger, forecast: Forecast, now: float) -> bool:
         """Say whether a replica takes it now; if time alone may change that, it is looked at again then."""
-        if not station.has_room(passenger, self._level.tokens):
+        if not station.has_room(passenger, forecast, self._level.tokens):
             return False
         again = forecast.retry_at
         if again is None:
@@ -137,6 +141,11 @@ class Oracle(Rule):
 
     def _deadline(self, work: Work) -> float:
         return work.request.arrived_at + self._objectives.of_work(work)
+
+    def _blocks(self, work: Work) -> PromptBlocks | None:
+        """Return what the engine is told of the prompt's identity, where its cache is on; one for several is none."""
+        cached = self._setting.parameters.prefix_caching and len(work.request.prompt_tokens) == 1
+        return self._setting.truth(work.key).blocks if cached else None
 
     def _passenger(self, work: Work, replica: Replica) -> Passenger:
         known = self._passengers.get(work.key)
@@ -151,7 +160,10 @@ class Oracle(Rule):
             sequences=request.sequences,
             input_tokens=max(request.input_tokens, request.sequences),
             output_tokens=output,
-            attention_pairs=request.copies * sum(attention_pairs(tokens) for tokens in request.prompt_tokens),
+            # A prompt of no tokens still takes one position of a forward pass.
+            prompt_tokens=tuple(max(tokens, 1) for tokens in request.prompt_tokens),
+            copies=request.copies,
+            blocks=self._blocks(work),
             kv_tokens=request.copies * kv_tokens,
             deadline=self._deadline(work),
             slack_seconds=self._objectives.of_work(work) - idle,

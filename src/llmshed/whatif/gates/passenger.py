@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from math import inf
 
+from llmshed.simulation.prefixes import PromptBlocks
+from llmshed.whatif.gates.prompts import NO_WORK, PromptWork
+
 
 @dataclass(slots=True, eq=False)
 class Passenger:
@@ -13,12 +16,16 @@ class Passenger:
         sequences: how many it runs as.
         input_tokens: of its prompts.
         output_tokens: true output of each sequence, within its ceiling.
-        attention_pairs: of its prompts.
+        prompt_tokens: of each of its prompts.
+        copies: sequences of each prompt.
+        blocks: identity of its prompt's leading tokens; None when no cache is asked, or it has several prompts.
         kv_tokens: most KV that it ever holds.
         deadline: last instant at which its first token is in time.
         slack_seconds: TTFT objective less TTFT on an idle replica: how long it may wait at all.
         tpot_seconds: most mean time per token after the first.
         first_token_seen: whether a first token will be told; without, the forecast stands for it.
+        work: what the engine computes of its prompts; known once it is sent.
+        prefix: what of its prompt others may refer to as well; likewise.
         forecast_at: when its first token is expected; infinity before it is sent.
         first_token_at: when it came; None before that.
     """
@@ -27,12 +34,16 @@ class Passenger:
     sequences: int
     input_tokens: int
     output_tokens: int
-    attention_pairs: int
+    prompt_tokens: tuple[int, ...]
+    copies: int
+    blocks: PromptBlocks | None
     kv_tokens: int
     deadline: float
     slack_seconds: float
     tpot_seconds: float
     first_token_seen: bool
+    work: PromptWork = NO_WORK
+    prefix: PromptBlocks | None = None
     forecast_at: float = inf
     first_token_at: float | None = None
 

@@ -8,16 +8,19 @@ until the step in progress ends: until then more may join it. The forecast of it
             + one decode step where a batch runs, since TGI decodes once between two looks at its queue
     first token = start + time of the steps that all prompts of the group fill
 
-It is an upper bound to within a step: prompts that are cached, or were begun with the group before, only come sooner.
+Of a prompt that a prefix cache knows only the rest is computed. What it knows is asked for at each forecast; whoever
+ends before the prompt's turn may leave more of it there. So the forecast is an upper bound to within a step: prompts
+that are cached by then, or were begun with the group before, only come sooner.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf
 
 from llmshed.simulation.model import ReplicaModel
-from llmshed.whatif.gates.engine_facts import Batch, EngineFacts, PrefillTime
+from llmshed.simulation.prefixes import PromptBlocks
+from llmshed.whatif.gates.engine_facts import Batch, EngineFacts
 from llmshed.whatif.gates.passenger import Passenger
+from llmshed.whatif.gates.prompts import NO_WORK, PrefixesOnBoard, PromptWork, prompt_work
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +28,14 @@ class Forecast:
     """What would come of sending a passenger now.
 
     Args:
+        work: what of its prompts would be computed.
         starts_at: when the step would begin in which its prompt is computed.
         first_token_at: when its first token would come.
         stall_seconds: by how much those that decode would be late through all prompts sent, this one included.
         retry_at: earliest instant at which the engine would have room for it in a step; None when it has now.
     """
 
+    work: PromptWork
     starts_at: float
     first_token_at: float
     stall_seconds: float
@@ -53,8 +58,10 @@ class Station:
         self._stall_seconds = 0.0
         self._decoding_sequences = 0
         self._decoding_tokens = 0
+        self._prefixes = PrefixesOnBoard()
+        self._prefix_tokens = 0
+        self._kv_tokens = 0
         self.sequences = 0
-        self.kv_tokens = 0
         self.true_tokens = 0
 
     def __len__(self) -> int:
@@ -66,15 +73,27 @@ class Station:
         """Return the true tokens of the largest passenger on board; 0 without any."""
         return max((one.true_tokens for one in (*self._ahead.values(), *self._decoding.values())), default=0)
 
-    def has_room(self, passenger: Passenger, level_tokens: int) -> bool:
+    @property
+    def held_tokens(self) -> int:
+        """Return the true tokens on board, those of a prefix that several refer to once."""
+        return self.true_tokens - self._prefix_tokens + self._prefixes.tokens
+
+    @property
+    def kv_tokens(self) -> int:
+        """Return the KV that all on board together may come to hold, counted likewise."""
+        return self._kv_tokens - self._prefix_tokens + self._prefixes.tokens
+
+    def has_room(self, passenger: Passenger, forecast: Forecast, level_tokens: int) -> bool:
         """Say whether level, permits and KV leave room; an empty replica takes anything."""
         if not len(self):
             return True
-        if self.true_tokens + passenger.true_tokens > level_tokens:
+        prefix = self._prefix(passenger, forecast.work)
+        shared = _tokens(prefix) * passenger.sequences - self._prefixes.added_tokens(prefix)
+        if self.held_tokens + passenger.true_tokens - shared > level_tokens:
             return False
         if self.sequences + passenger.sequences > self._facts.most_sequences:
             return False
-        return self.kv_tokens + passenger.kv_tokens <= self._facts.kv_tokens
+        return self.kv_tokens + passenger.kv_tokens - shared <= self._facts.kv_tokens
 
     def forecast(self, passenger: Passenger, now: float) -> Forecast:
         """Return what would come of sending a passenger now; changes nothing that it depends on."""
@@ -82,16 +101,16 @@ class Station:
         boundary = self._boundary(now, batch)
         self._roll(boundary)
         start = self._start(boundary, batch)
-        group = [*self._forming, passenger]
-        together = self._prefill(group, batch)
-        tokens = sum(one.input_tokens for one in group)
+        work = self._work(passenger)
+        group = sum((one.work for one in self._forming), work)
+        together = self._facts.prefill(group, batch)
         retry_at = None
-        if self._forming and (tokens > self._room(batch) or self._harms_group(start + together.seconds)):
+        if self._forming and (group.tokens > self._room(batch) or self._harms_group(start + together.seconds)):
             retry_at = self._forming_until
         elif self._ahead and not self._forming and self._started_ends_at > boundary + self._facts.decode_seconds(batch):
             retry_at = self._started_ends_at
         under_way = max(self._started_ends_at - boundary, 0.0) if self._started() else 0.0
-        return Forecast(start, start + together.seconds, under_way + together.stall_seconds, retry_at)
+        return Forecast(work, start, start + together.seconds, under_way + together.stall_seconds, retry_at)
 
     def spare_from(self, passenger: Passenger, forecast: Forecast, now: float) -> float | None:
         """Return None if nobody who decodes misses its pace by the passenger, else when that may have changed.
@@ -125,7 +144,10 @@ class Station:
             self._forming_until = self._boundary(now, self._batch())
         self._forming.append(passenger)
         self._ahead[passenger.key] = passenger
-        self.kv_tokens += passenger.kv_tokens
+        passenger.work, passenger.prefix = forecast.work, self._prefix(passenger, forecast.work)
+        self._prefixes.join(passenger.key, passenger.prefix)
+        self._prefix_tokens += _tokens(passenger.prefix) * passenger.sequences
+        self._kv_tokens += passenger.kv_tokens
         self.sequences += passenger.sequences
         self.true_tokens += passenger.true_tokens
         self._group_ends_at = forecast.first_token_at
@@ -153,8 +175,10 @@ class Station:
             passenger = self._decoding.pop(key)
             self._decoding_sequences -= passenger.sequences
             self._decoding_tokens -= passenger.true_tokens
+        self._prefixes.leave(passenger.key)
+        self._prefix_tokens -= _tokens(passenger.prefix) * passenger.sequences
         self.sequences -= passenger.sequences
-        self.kv_tokens -= passenger.kv_tokens
+        self._kv_tokens -= passenger.kv_tokens
         self.true_tokens -= passenger.true_tokens
 
     def pass_unseen(self, now: float) -> None:
@@ -186,12 +210,21 @@ class Station:
             self._decoding_tokens + sum(one.true_tokens for one in coming),
         )
 
-    def _prefill(self, group: Iterable[Passenger], batch: Batch) -> PrefillTime:
-        tokens = pairs = 0
-        for one in group:
-            tokens += one.input_tokens
-            pairs += one.attention_pairs
-        return self._facts.prefill(tokens, pairs, batch)
+    def _work(self, passenger: Passenger) -> PromptWork:
+        """Return what would be computed of its prompts, were they begun now."""
+        prompts = ((tokens, self._model.cached_tokens(passenger.blocks, tokens)) for tokens in passenger.prompt_tokens)
+        return sum((prompt_work(tokens, cached, passenger.copies) for tokens, cached in prompts), NO_WORK)
+
+    def _prefix(self, passenger: Passenger, work: PromptWork) -> PromptBlocks | None:
+        """Return what of its prompt others may refer to as well, in whole ids; None for nothing."""
+        blocks = passenger.blocks
+        if blocks is None:
+            return None
+        input_tokens = passenger.input_tokens // passenger.sequences
+        cached = input_tokens - work.tokens // passenger.sequences
+        tokens = input_tokens if self._facts.shares_running_prompts else cached
+        ids = blocks.ids[: tokens // blocks.unit_tokens]
+        return PromptBlocks(ids, blocks.unit_tokens) if ids else None
 
     def _room(self, batch: Batch) -> int:
         return self._facts.step_prefill_tokens - batch.sequences
@@ -238,3 +271,7 @@ class Station:
         """Return when the first of those who decode ends at this pace, at least half a step from now."""
         left = min(one.output_tokens - self._model.output_tokens(one.key) for one in self._decoding.values())
         return now + max(left, 0.5) * step_seconds
+
+
+def _tokens(prefix: PromptBlocks | None) -> int:
+    return 0 if prefix is None else len(prefix.ids) * prefix.unit_tokens

@@ -10,7 +10,8 @@ from llmshed.simulation.results import Ended, FirstToken
 from llmshed.simulation.scheduler import Scheduler
 from llmshed.simulation.sequences import FinishReason, NaturalEnd, Sequence
 from llmshed.simulation.vllm.parameters import VllmParameters
-from llmshed.whatif.gates.engine_facts import Batch, EngineFacts, attention_pairs
+from llmshed.whatif.gates.engine_facts import Batch, EngineFacts
+from llmshed.whatif.gates.prompts import PromptWork, prompt_work
 
 NOBODY = Batch(0, 0)
 ATTENTIVE = replace(
@@ -33,14 +34,16 @@ def test_a_prompt_alone_takes_as_long_as_in_the_engine(input_tokens: int) -> Non
     model.submit(Sequence(1, input_tokens, 1), 0.0)
     first = next(told for told in model.advance(1000.0) if isinstance(told, FirstToken))
     facts = EngineFacts(ATTENTIVE)
-    told = facts.prefill(input_tokens, attention_pairs(input_tokens), NOBODY)
+    told = facts.prefill(prompt_work(input_tokens), NOBODY)
     assert told.seconds == pytest.approx(first.at, rel=1e-9)
     assert told.stall_seconds < told.seconds
 
 
 def test_prompts_beside_a_batch_take_a_token_of_each_step_for_each_who_decodes() -> None:
     facts = EngineFacts(GPU)
-    assert facts.prefill(4096, 0, Batch(10, 0)).seconds == pytest.approx(4096 / 10_000 + 2 * 0.01 + 2 * 10 * 0.0002)
+    assert facts.prefill(PromptWork(4096, 0), Batch(10, 0)).seconds == pytest.approx(
+        4096 / 10_000 + 2 * 0.01 + 2 * 10 * 0.0002
+    )
     assert facts.decode_seconds(Batch(10, 0)) == pytest.approx(0.01 + 10 * 0.0002)
     assert facts.decode_seconds(NOBODY) == facts.decode_seconds(Batch(1, 0))
 

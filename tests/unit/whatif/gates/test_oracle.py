@@ -2,11 +2,15 @@
 
 from dataclasses import replace
 
+import pytest
+
 from fakes.knocks import Knocker
 from fakes.stages import GPU, stage
 from llmshed.admission.actions import Dispatch, Enqueue, Evict
 from llmshed.admission.events import Finished, FirstToken
 from llmshed.admission.reasons import Reason
+from llmshed.simulation.prefixes import PromptBlocks
+from llmshed.simulation.sequences import Sequence
 from llmshed.whatif.gates.levels import OracleLevel
 from llmshed.whatif.gates.table import build_gate, oracle_gate
 
@@ -73,3 +77,35 @@ def test_permits_of_the_engine_bind() -> None:
     setting = stage(parameters=replace(GPU, max_concurrent_requests=2))
     knocker = Knocker(lambda s: build_gate("oracle", s), setting)
     assert [type(knocker.knock(10, 5)[0]) for _ in range(3)] == [Dispatch, Dispatch, Enqueue]
+
+
+def test_a_request_goes_where_its_prefix_is_cached_unless_another_replica_is_sooner() -> None:
+    setting = stage(2, parameters=replace(GPU, prefix_caching=True))
+    prompt = PromptBlocks(tuple(range(40)), 100)
+    model = setting.models["main-2"]
+    assert model.take_permit(1001)
+    model.submit(Sequence(1001, 4000, 1, blocks=prompt), 0.0)
+    model.advance(10.0)
+    knocker = Knocker(lambda s: oracle_gate(s, OracleLevel(50_000)), setting)
+    sent = [
+        action
+        for _ in range(2)
+        for action in knocker.knock(4000, 10, now=10.0, blocks=prompt)
+        if isinstance(action, Dispatch)
+    ]
+    assert [one.replica for one in sent] == ["main-2", "main-2"]
+    (other,) = [action for action in knocker.knock(4000, 10, now=10.0) if isinstance(action, Dispatch)]
+    assert other.replica == "main-1"
+
+
+def test_one_whose_prefix_may_be_cached_waits_for_longer() -> None:
+    waits = []
+    for blocks in (None, PromptBlocks(tuple(range(39)), 100)):
+        knocker = Knocker(
+            lambda s: oracle_gate(s, OracleLevel(1000, 0.0)), stage(parameters=replace(GPU, prefix_caching=True))
+        )
+        knocker.knock(500, 100)
+        knocker.knock(4000, 100, blocks=blocks)
+        waits.append(knocker.gate.next_wakeup())
+    objective = 5 * (4000 / 10_000 + 0.01)
+    assert waits == [pytest.approx(objective - 0.41), pytest.approx(objective - 0.02)]
