@@ -162,3 +162,52 @@ def test_a_wrong_count_is_told() -> None:
     pool = BlockPool(10, caching=True)
     pool.take(3)
     assert pool.check([]) == ("3 KV blocks are counted, 0 are held",)
+
+
+def test_who_needs_the_first_blocks_of_an_id_only_holds_no_more_than_those() -> None:
+    pool = BlockPool(20, caching=True)
+    first, second = prompt(1, 2, unit=32), prompt(1, 2, unit=32)
+    start(pool, first, 16)
+    pool.release(first, 16, known_blocks=0)
+    found = pool.find(second, 11)
+    assert (found.blocks, found.idle) == (11, 11)
+    pool.claim(second, found)
+    assert pool.held == 11
+    assert pool.check([(second, 11)]) == ()
+    # The five behind them are still known, and stand in the line after the four that nobody ever used.
+    assert pool.find(prompt(1, 2, unit=32), 16).blocks == 16
+    pool.take(4 + 2)
+    assert pool.find(prompt(1, 2, unit=32), 16).blocks == 14
+
+
+def test_parting_blocks_changes_nothing_for_who_holds_them_all() -> None:
+    pool = BlockPool(20, caching=True)
+    first, second = prompt(1, unit=64), prompt(1, unit=64)
+    start(pool, first, 16)
+    start(pool, second, 5)
+    assert pool.held == 16
+    assert pool.check([(first, 16), (second, 5)]) == ()
+    pool.release(first, 16, known_blocks=0)
+    assert pool.held == 5
+    start(pool, first, 16)
+    assert pool.held == 16
+    assert pool.check([(first, 16), (second, 5)]) == ()
+
+
+def test_an_id_that_is_worked_through_in_pieces_is_found_up_to_where_that_came() -> None:
+    pool = BlockPool(40, caching=True)
+    first = prompt(1, 1, unit=64)
+    pool.take(20)
+    for full in (3, 3, 10, 20):
+        pool.publish(first, full)
+        assert pool.find(prompt(1, 1, unit=64), 32).blocks == full
+    pool.unpublish(first, 7)
+    assert pool.find(prompt(1, 1, unit=64), 32).blocks == 7
+    assert pool.check([(first, 20)]) == ()
+
+
+def test_a_long_prompt_of_few_ids_is_gone_through_by_its_ids() -> None:
+    pool = BlockPool(2000, caching=True)
+    start(pool, prompt(1, 2, unit=4000), 2000)
+    found = pool.find(prompt(1, 2, unit=4000), 2000)
+    assert (found.blocks, len(found.shared)) == (2000, 2)
