@@ -62,8 +62,9 @@ def facts(study: "Study", replicas: "Replicas") -> dict[str, str]:
         "clients": f"{study.clients.value}: {_CLIENTS[study.clients.value]}",
         "objectives": _objectives(first),
         "gateway": (
-            f"{first.gateway_seconds_per_request:g} s a request and"
-            f" {first.gateway_seconds_per_input_token * 1000:g} s a thousand tokens of its prompt"
+            f"{first.gateway_seconds_per_request:g} s a request,"
+            f" {first.gateway_seconds_per_input_token * 1000:g} s a thousand tokens of its prompt,"
+            f" {first.gateway_seconds_per_output_token * 1000:g} s of its answer"
         ),
         "seed": str(study.seed),
     }

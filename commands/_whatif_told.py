@@ -6,8 +6,8 @@ from llmshed.rendering.page import Table
 from llmshed.rendering.plain import readable
 from llmshed.rendering.whatif_page import WhatifResult
 from llmshed.rendering.whatif_tables import difference_table, part_tables, scale_tables, scales_of
-
 from llmshed.whatif.manners import engine_name
+
 from ._output import print_grid, print_note, print_table
 
 if TYPE_CHECKING:
@@ -42,10 +42,10 @@ def as_object(study: "Study", replicas: "Replicas", result: WhatifResult) -> dic
         "trace": {"file": readable(study.traffic.name), "format": study.traffic.format.name, **_summary(told)},
         "replica": {
             "name": replicas.name or "simulated",
+            "engine": engine_name(replicas.parameters),
             "count": replicas.count,
             "kv_tokens": replicas.parameters.kv_tokens,
         },
-            "engine": engine_name(replicas.parameters),
         "configurations": [
             {
                 "name": stage.name,
@@ -72,6 +72,7 @@ def as_object(study: "Study", replicas: "Replicas", result: WhatifResult) -> dic
         },
         "gateway_seconds_per_request": first.gateway_seconds_per_request,
         "gateway_seconds_per_input_token": first.gateway_seconds_per_input_token,
+        "gateway_seconds_per_output_token": first.gateway_seconds_per_output_token,
         "warnings": list(result.warnings),
         "runs": [
             {

@@ -40,7 +40,7 @@ class TestTheQuestion:
         assert ran.exit_code == 0
         facts = dict(re.findall(r"^(\w[\w ]*?) {2,}(.*)$", ran.stdout, flags=re.MULTILINE))
         assert facts["trace"].startswith(f"{trace}: azure, 60 requests in 29.5 s")
-        assert facts["replicas"] == "1 x the simulated replica that ships with llmshed"
+        assert facts["replicas"] == "1 x the simulated replica that ships with llmshed, TGI 3.3.5"
         assert facts["configurations"] == "(defaults) (44,235 tokens a replica, profile simulated@1)"
         assert facts["output ceilings"].startswith("pow2")
         assert (facts["clients"], facts["seed"]) == ("none: give up when refused", "0")
@@ -66,6 +66,30 @@ class TestTheQuestion:
         own.write_bytes((repository / "profiles/replicas/llama-3-8b-h100.toml").read_bytes())
         named = cli("whatif", "--trace", trace, "--replica", "llama-3-8b-h100", "--json")
         assert cli("whatif", "--trace", trace, "--replica", own, "--json").stdout == named.stdout
+
+    def test_a_replica_of_vllm_meets_the_trace_too(self, cli: Cli, trace: Path) -> None:
+        options = (
+            "whatif",
+            "--trace",
+            trace,
+            "--replica",
+            "llama-3.2-1b-rtx3090",
+            "--policy",
+            "ours",
+            "--policy",
+            "none",
+        )
+        ran = cli(*options, "--json")
+        answer = told(ran)
+        assert (answer["replica"]["name"], answer["replica"]["engine"]) == ("llama-3.2-1b-rtx3090", "vLLM")
+        (replica,) = answer["configurations"][0]["replicas"]
+        assert replica["safe_budget_tokens"] == answer["replica"]["kv_tokens"] * 9 // 10
+        assert all(total["good"] == 60 for total in totals(ran).values())
+        for run in answer["runs"]:
+            assert run["report"]["ledger"]["broken_invariants"] == []
+            assert run["report"]["replicas"][0]["preemptions_per_minute"] == 0
+        assert cli(*options, "--json").stdout == ran.stdout
+        assert "\nreplicas         1 x llama-3.2-1b-rtx3090, vLLM\n" in cli(*options).stdout
 
     def test_policies_are_run_in_the_order_in_which_they_are_named(self, cli: Cli, trace: Path) -> None:
         ran = cli("whatif", "--trace", trace, "--policy", "none", "--policy", "ours", "--policy", "none", "--json")
@@ -94,10 +118,8 @@ class TestTheQuestion:
         ran = cli("whatif", "--trace", trace, "--config", config, "x4", "--json")
         (configuration,) = told(ran)["configurations"]
         assert [replica["pool"] for replica in configuration["replicas"]] == ["a", "a", "a", "b"]
-        assert (
-            "\nreplicas         4 x the simulated replica that ships with llmshed: 3 in pool a, 1 in pool b\n"
-            in cli("whatif", "--trace", trace, "--config", config, "x4").stdout
-        )
+        text = cli("whatif", "--trace", trace, "--config", config, "x4").stdout
+        assert " 4 x the simulated replica that ships with llmshed, TGI 3.3.5: 3 in pool a, 1 in pool b\n" in text
         ran = cli("whatif", "--trace", trace, "--config", config)
         assert ran.exit_code == 64
         assert "1 replicas cannot serve 2 pools" in flowed(ran.stderr)

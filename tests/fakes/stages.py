@@ -50,7 +50,15 @@ def stage(copies: int = 1, text: str = ONE_POOL, parameters: Parameters = GPU, *
     """Return a setting of real simulated replicas, without a charge for the gateway's own time."""
     plain = config(text)
     setting = setting_from(plain, {}, parameters, {pool.name: copies for pool in plain.pools})
-    return replace(setting, **{"gateway_seconds_per_request": 0.0, "gateway_seconds_per_input_token": 0.0, **changed})
+    free = dict.fromkeys(
+        (
+            "gateway_seconds_per_request",
+            "gateway_seconds_per_input_token",
+            "gateway_seconds_per_output_token",
+        ),
+        0.0,
+    )
+    return replace(setting, **{**free, **changed})
 
 
 def stage_of(build: Callable[[], ReplicaModel], copies: int = 1, **changed: Any) -> Setting:

@@ -1,4 +1,13 @@
-"""The gateway's own time: one process that works on requests one after the other before the gate sees them."""
+"""The gateway's own time: one process that works on requests one after the other before the gate sees them.
+
+It also relays every token of every answer. Tokens are many and come at a steady rate, so they are work that flows in:
+between two arrivals d seconds apart in which n tokens came,
+
+    backlog = max(backlog + n x seconds per token - d, 0)
+
+is what the second arrival waits for beside the requests before it. Tokens are not held up themselves: a gateway that
+keeps up is late by less than one step's tokens.
+"""
 
 from collections import deque
 
@@ -11,12 +20,17 @@ class Front:
     Args:
         seconds_per_request: time for each try.
         seconds_per_input_token: time for each token of its prompt, counted once however many copies run.
+        seconds_per_output_token: time for each token that is relayed, of whomever.
     """
 
-    def __init__(self, seconds_per_request: float, seconds_per_input_token: float) -> None:
+    def __init__(
+        self, seconds_per_request: float, seconds_per_input_token: float, seconds_per_output_token: float
+    ) -> None:
         """Start idle."""
         self._seconds_per_request = seconds_per_request
         self._seconds_per_input_token = seconds_per_input_token
+        self._seconds_per_output_token = seconds_per_output_token
+        self._relayed_tokens = 0.0
         self._free_at = 0.0
         self._line: deque[tuple[float, Try]] = deque()
 
@@ -29,10 +43,12 @@ class Front:
         """Return when the first in line is done; None when nobody stands here."""
         return self._line[0][0] if self._line else None
 
-    def take(self, attempt: Try, now: float) -> None:
-        """Put a try at the end of the line."""
+    def take(self, attempt: Try, now: float, relayed_tokens: float) -> None:
+        """Put a try at the end of the line; `relayed_tokens` is how many have been produced since the beginning."""
+        relaying = self._seconds_per_output_token * (relayed_tokens - self._relayed_tokens)
+        self._relayed_tokens = relayed_tokens
         work = self._seconds_per_request + self._seconds_per_input_token * attempt.visit.traced.input_tokens
-        self._free_at = max(self._free_at, now) + work
+        self._free_at = max(self._free_at + relaying, now) + work
         self._line.append((self._free_at, attempt))
 
     def pop(self) -> Try:

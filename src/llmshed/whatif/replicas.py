@@ -52,7 +52,10 @@ class Usage:
 
 
 class ReplicaAtWork:
-    """One replica and the tries whose sequences it holds."""
+    """One replica and the tries whose sequences it holds.
+
+    `tokens_per_second` is the rate at which output comes in the steps that run, as their first one tells.
+    """
 
     def __init__(self, name: str, model: ReplicaModel) -> None:
         """Take a replica that is idle."""
@@ -60,6 +63,7 @@ class ReplicaAtWork:
         self.model = model
         self.owners: dict[int, Try] = {}
         self.usage = Usage()
+        self.tokens_per_second = 0.0
 
     def send(self, attempt: Try, ceiling_tokens: int | None, keys: tuple[int, ...], now: float) -> EngineRefusal | None:
         """Give all sequences of a request to the engine, or none if it refuses one; it must be advanced to `now`."""
@@ -85,9 +89,12 @@ class ReplicaAtWork:
     def advance(self, now: float) -> list[tuple[Try, Told]]:
         """Bring the engine to `now`; returns what it told of tries that are still awaited, in order."""
         self._integrate(now)
+        at = self.model.next_change_at
         told: list[tuple[Try, Told]] = []
         for result in self.model.advance(now):
             self._take(result, told)
+        if at is not None and at <= now:
+            self._begin_steps(now)
         return told
 
     def abandon(self, attempt: Try) -> bool:
@@ -98,6 +105,15 @@ class ReplicaAtWork:
             del self.owners[key]
             attempt.open_sequences.pop(key, None)
         return bool(keys)
+
+    def _begin_steps(self, now: float) -> None:
+        """Note the rate of the steps that have just begun: each gives a token to every sequence that runs.
+
+        Too much by those whose prompt needs more steps, and by the growth of a step within a long stretch of decodes.
+        """
+        ends_at = self.model.next_step_at
+        seconds = 0.0 if ends_at is None else ends_at - now
+        self.tokens_per_second = self.model.batch_size / seconds if seconds > 0 else 0.0
 
     def _take(self, result: Result, told: list[tuple[Try, Told]]) -> None:
         match result:
@@ -167,6 +183,9 @@ class Replicas:
         self._by_place = tuple(self._all.values())
         self._due: list[tuple[float, int]] = []
         self._next: list[float | None] = [None] * len(self._by_place)
+        self._tokens = 0.0
+        self._tokens_since = 0.0
+        self._tokens_per_second = 0.0
 
     def __iter__(self) -> Iterator[ReplicaAtWork]:
         """Yield the replicas in their order."""
@@ -189,9 +208,22 @@ class Replicas:
 
     def advance(self, name: str, now: float) -> list[tuple[Try, Told]]:
         """Advance one replica."""
-        told = self._all[name].advance(now)
+        replica = self._all[name]
+        before = replica.tokens_per_second
+        told = replica.advance(now)
+        if replica.tokens_per_second != before:
+            self._tokens, self._tokens_since = self.tokens_by(now), now
+            self._tokens_per_second = sum(one.tokens_per_second for one in self._by_place)
         self.note_change(name)
         return told
+
+    def tokens_by(self, now: float) -> float:
+        """Return about how many output tokens all have produced by now, from the rates of their steps.
+
+        A stretch of decodes is one event here, and its tokens come one by one: whoever relays them is kept busy all
+        along. `now` is not before the last change.
+        """
+        return self._tokens + self._tokens_per_second * (now - self._tokens_since)
 
     def note_change(self, name: str) -> None:
         """Ask a replica anew for its next change, after anything was done to it."""

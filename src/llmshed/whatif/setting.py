@@ -17,6 +17,8 @@ GATEWAY_SECONDS_PER_REQUEST = 0.002
 """CPU time of the gateway's process for a short streamed request, as docs/performance.md has it."""
 GATEWAY_SECONDS_PER_INPUT_TOKEN = 0.000_001_5
 """CPU time for counting one token of a prompt without a cache, likewise."""
+GATEWAY_SECONDS_PER_OUTPUT_TOKEN = 0.000_09
+"""CPU time for relaying one token of an answer, likewise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class Setting:
         default_tenant: tenant of a request whose own is not in the policy.
         gateway_seconds_per_request: time of the gateway's one process for each try of a request.
         gateway_seconds_per_input_token: the same for each token of its prompt.
+        gateway_seconds_per_output_token: the same for each token of an answer, which holds up whoever arrives then.
         retry_jitter_ratio: a Retry-After is drawn between the estimate and (1 + this) times it.
         max_retry_after_seconds: longer waits are told with `x-should-retry: false`.
         warnings: what an operator should know about these numbers, one sentence each.
@@ -70,6 +73,7 @@ class Setting:
     default_tenant: str
     gateway_seconds_per_request: float = GATEWAY_SECONDS_PER_REQUEST
     gateway_seconds_per_input_token: float = GATEWAY_SECONDS_PER_INPUT_TOKEN
+    gateway_seconds_per_output_token: float = GATEWAY_SECONDS_PER_OUTPUT_TOKEN
     retry_jitter_ratio: float = 1.0
     max_retry_after_seconds: float = 60.0
     warnings: tuple[str, ...] = ()

@@ -110,7 +110,11 @@ class World:
         self._kv_tokens = setting.parameters.kv_tokens
         self._trace: Iterator[TracedRequest] = iter(trace)
         self._next_traced = next(self._trace, None)
-        self._front = Front(setting.gateway_seconds_per_request, setting.gateway_seconds_per_input_token)
+        self._front = Front(
+            setting.gateway_seconds_per_request,
+            setting.gateway_seconds_per_input_token,
+            setting.gateway_seconds_per_output_token,
+        )
         self._replicas = Replicas(setting.models)
         self._tally = Tally(plan.most_tenants)
         self._belief = Belief()
@@ -197,7 +201,8 @@ class World:
                 self._close_window()
 
     def _come(self, visit: Visit) -> None:
-        self._front.take(self._service.begin_try(visit, self._now), self._now)
+        attempt = self._service.begin_try(visit, self._now)
+        self._front.take(attempt, self._now, self._replicas.tokens_by(self._now))
 
     def _close_window(self) -> None:
         """End the offered time: what running sequences have produced by now counts, what they will does not."""

@@ -3,8 +3,10 @@
 import pytest
 
 from fakes.plain_replica import PlainReplica
-from fakes.stages import EDGES, stage, traced
+from fakes.stages import EDGES, GPU, stage, traced
+from llmshed.simulation.building import Parameters, build_model
 from llmshed.simulation.results import Ended, FirstToken
+from llmshed.simulation.vllm.parameters import VllmParameters
 from llmshed.whatif.door import Door
 from llmshed.whatif.replicas import EngineRefusal, ReplicaAtWork, Replicas
 from llmshed.whatif.visits import Try
@@ -109,3 +111,34 @@ def test_a_change_that_was_put_off_or_cancelled_does_not_come() -> None:
     replicas["a"].send(attempt(2, 30), 5, (2,), 0.0)
     replicas.note_change("a")
     assert replicas.next_at == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize("parameters", [GPU, VllmParameters(step_times=GPU.step_times)], ids=["tgi", "vllm"])
+def test_tokens_are_told_as_they_come_although_stretches_are_single_events(parameters: Parameters) -> None:
+    replicas = Replicas({name: build_model(parameters) for name in "ab"})
+    sent, ended, now = 0, 0, 0.0
+
+    def advance(until: float) -> None:
+        nonlocal ended
+        while (at := replicas.next_at) is not None and at <= until:
+            ended += sum(told.output_tokens for _, told in replicas.advance_next(at) if isinstance(told, Ended))
+
+    for number in range(40):
+        now = 0.3 * number
+        advance(now)
+        name = "ab"[number % 2]
+        replicas.advance(name, now)
+        tokens = 20 + 37 * number % 300
+        assert replicas[name].send(attempt(number, 300 + 90 * number, tokens), tokens, (number,), now) is None
+        replicas.note_change(name)
+        sent += tokens
+        for name in "ab":
+            replicas.advance(name, now)
+        seen = ended + sum(replica.model.output_tokens(key) for replica in replicas for key in replica.owners)
+        assert replicas.tokens_by(now) == pytest.approx(seen, rel=0.05, abs=30)
+    assert replicas.tokens_by(now) > 0.3 * sent
+    advance(1e6)
+    assert replicas.next_at is None
+    assert ended == sent
+    assert replicas.tokens_by(1e6) == pytest.approx(sent, rel=0.03)
+    assert replicas.tokens_by(2e6) == replicas.tokens_by(1e6)
