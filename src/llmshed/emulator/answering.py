@@ -117,7 +117,7 @@ async def run_wholes(replica: Replica, runs: list[Run], gate: Gate) -> list[tupl
     except* TgiError as errors:
         first = errors.exceptions[0]
     else:
-        return wholes
+        return sorted(wholes, key=lambda one: (one[1].ended.at, one[0]))
     raise first
 
 

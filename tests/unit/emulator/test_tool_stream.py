@@ -74,8 +74,8 @@ def test_grammars_that_are_schemas_are_followed_and_others_are_not() -> None:
         {"type": "json_schema", "value": {"schema": schema}},
     ):
         assert grammar_text(read_form(Parameters, {"grammar": grammar}).grammar) == '{"a": 1}'
-    for grammar in ({"type": "regex", "value": "a+"}, {"type": "json", "value": "{"}, None):
-        assert grammar_text(read_form(Parameters, {"grammar": grammar}).grammar) is None
+    for other in ({"type": "regex", "value": "a+"}, {"type": "json", "value": "{"}, None):
+        assert grammar_text(read_form(Parameters, {"grammar": other}).grammar) is None
 
 
 @pytest.mark.parametrize(
