@@ -21,6 +21,8 @@ MOST_LEFT_OUT = 0.05
 """Share of infeasible requests from which on a reader is warned."""
 MOST_MADE_UP = 0.10
 """Share of made-up lengths, likewise."""
+MOST_GATEWAY_BUSY = 0.9
+"""Share of the time in which the gateway works from which on a reader is warned that it is the bottleneck."""
 _CLIENTS = {
     "none": "give up when refused",
     "polite": "come back when told, a few times",
@@ -93,6 +95,11 @@ def _doubts(runs: "tuple[Run, ...]") -> "Iterator[str]":
     if made_up > MOST_MADE_UP:
         yield f"{share(made_up)} of the true lengths are made up from those of like requests"
     for run in runs:
+        if run.report.gateway_busy_share > MOST_GATEWAY_BUSY:
+            yield (
+                f"{run.policy} at {factor(run.scale)}: the gateway's one process was busy"
+                f" {share(run.report.gateway_busy_share)} of the time, so it held requests up itself"
+            )
         broken = run.report.ledger.broken_invariants_count
         if broken:
             yield f"{run.policy} at {factor(run.scale)}: {broken:,} broken rules, so this run is not to be believed"

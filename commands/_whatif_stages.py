@@ -48,6 +48,27 @@ class Replicas:
 
 
 @dataclass(frozen=True, slots=True)
+class GatewayTimes:
+    """What the gateway's own work takes, in seconds; None for the usual.
+
+    Args:
+        request_seconds: for each try of a request.
+        token_seconds: for each output token that it relays.
+    """
+
+    request_seconds: float | None = None
+    token_seconds: float | None = None
+
+    def put_into(self, setting: "Setting") -> "Setting":
+        """Return the setting with the times that are given."""
+        if self.request_seconds is not None:
+            setting = replace(setting, gateway_seconds_per_request=self.request_seconds)
+        if self.token_seconds is not None:
+            setting = replace(setting, gateway_seconds_per_output_token=self.token_seconds)
+        return setting
+
+
+@dataclass(frozen=True, slots=True)
 class Stage:
     """One configuration, ready for as many runs as are asked for.
 
@@ -57,7 +78,7 @@ class Stage:
         profiles: profile of each pool that has one, by the pool's name.
         copies: replicas of each pool.
         parameters: what every replica is.
-        gateway_seconds: time of the gateway for each try of a request; None for the usual.
+        gateway: what the gateway's own work takes.
     """
 
     name: str
@@ -65,14 +86,11 @@ class Stage:
     profiles: "dict[str, Profile]"
     copies: dict[str, int]
     parameters: "Parameters"
-    gateway_seconds: float | None
+    gateway: GatewayTimes
 
     def setting(self) -> "Setting":
         """Return the setting of one run; a run uses it up."""
-        setting = setting_from(self.config, self.profiles, self.parameters, self.copies)
-        if self.gateway_seconds is None:
-            return setting
-        return replace(setting, gateway_seconds_per_request=self.gateway_seconds)
+        return self.gateway.put_into(setting_from(self.config, self.profiles, self.parameters, self.copies))
 
 
 def named_replicas(named: str | None, count: int) -> Replicas:
@@ -89,7 +107,7 @@ def named_replicas(named: str | None, count: int) -> Replicas:
 
 
 def read_stages(
-    config: Path | None, against: Path | None, replicas: Replicas, gateway_seconds: float | None
+    config: Path | None, against: Path | None, replicas: Replicas, gateway: GatewayTimes
 ) -> tuple[Stage, ...]:
     """Return the stage of each configuration, the base first.
 
@@ -103,7 +121,7 @@ def read_stages(
     names = _names(config, against)
     loaded = [_read(path, replicas) for path in ((config,) if against is None else (config, against))]
     return tuple(
-        Stage(name, one, _profiles(one, replicas), _copies(one, name, replicas), replicas.parameters, gateway_seconds)
+        Stage(name, one, _profiles(one, replicas), _copies(one, name, replicas), replicas.parameters, gateway)
         for name, one in zip(names, loaded, strict=True)
     )
 

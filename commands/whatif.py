@@ -85,6 +85,16 @@ def whatif(
             help="Time of the gateway for a request; default 0.002.",
         ),
     ] = None,
+    gateway_token_seconds: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            metavar="SECONDS",
+            show_default=False,
+            help="Time of the gateway for a token that it relays; default 0.00009.",
+        ),
+    ] = None,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", show_default=False, help="Write a page with tables and drawings too.")
     ] = None,
@@ -110,14 +120,14 @@ def whatif(
     from ._whatif_page_file import check_page_file, write_page
     from ._whatif_progress import performed
     from ._whatif_runs import Study, differences
-    from ._whatif_stages import named_replicas, read_stages
+    from ._whatif_stages import GatewayTimes, named_replicas, read_stages
     from ._whatif_told import as_object, print_result
     from ._whatif_traffic import Part, opened_traffic
 
     if html is not None:
         check_page_file(html, (trace, config, against, *(replica or ())))
     replicas = named_replicas(replica[0] if replica else None, count)
-    stages = read_stages(config, against, replicas, gateway_seconds)
+    stages = read_stages(config, against, replicas, GatewayTimes(gateway_seconds, gateway_token_seconds))
     with opened_traffic(trace, trace_format, Part(limit, duration, rate), seed) as traffic:
         default = CeilingRule.ASKED if traffic.summary.with_ceiling else CeilingRule.POW2
         rule = default if ceiling is None else CeilingRule(ceiling)

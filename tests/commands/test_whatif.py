@@ -218,6 +218,19 @@ class TestTheTraffic:
 
         assert waited("--gateway-seconds", "0") < 0.001 < waited() < 0.1 <= waited("--gateway-seconds", "0.1")
 
+    def test_a_gateway_that_relays_tokens_too_slowly_is_told_to_be_the_bottleneck(self, cli: Cli, trace: Path) -> None:
+        def ran(*options: str) -> tuple[float, list[str]]:
+            answer = told(cli("whatif", "--trace", trace, "--json", *options))
+            return answer["runs"][0]["report"]["gateway_busy_share"], answer["warnings"]
+
+        free, usual, slow = (ran("--gateway-token-seconds", one)[0] for one in ("0", "0.00009", "0.001"))
+        assert 0 < free < usual < slow < 0.2
+        assert ran()[0] == usual, "60 x (2 ms + 40 x 0.09 ms) and the prompts, in 29.5 s"
+        assert usual == pytest.approx((60 * 0.002 + 60 * 40 * 0.000_09 + 27_000 * 0.000_001_5) / 29.5, rel=0.05)
+        share, (warning,) = ran("--gateway-token-seconds", "0.1")
+        assert share > 0.9
+        assert warning.startswith("ours at 1x: the gateway's one process was busy 100.0 %")
+
 
 def test_the_manual_lists_every_policy_and_every_kind_of_trace(repository: Path) -> None:
     page = (repository / "man/llmshed-whatif.1").read_text("utf-8")

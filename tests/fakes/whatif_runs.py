@@ -87,6 +87,7 @@ def report(total: Slice | None = None, **changed: Any) -> RunReport:
         "quartiles": (whole,) * 4,
         "cells": (Cell("interactive", "normal", 1, whole),),
         "fairness": Fairness(1.0, 1.0, (TenantUse("trace", 250_000, 225_000),)),
+        "gateway_busy_share": 0.07,
         "replicas": (
             ReplicaUse("main-1", 500, 0, 0.8, 0.3, 0.6, 20.5, 0.5, 0, 0.0),
             ReplicaUse("main-2", 400, 0, 0.6, 0.2, 0.4, 18.5, 0.5, 3, 1.8),

@@ -31,6 +31,7 @@ class Front:
         self._seconds_per_input_token = seconds_per_input_token
         self._seconds_per_output_token = seconds_per_output_token
         self._relayed_tokens = 0.0
+        self._work_seconds = 0.0
         self._free_at = 0.0
         self._line: deque[tuple[float, Try]] = deque()
 
@@ -45,12 +46,23 @@ class Front:
 
     def take(self, attempt: Try, now: float, relayed_tokens: float) -> None:
         """Put a try at the end of the line; `relayed_tokens` is how many have been produced since the beginning."""
-        relaying = self._seconds_per_output_token * (relayed_tokens - self._relayed_tokens)
+        relaying = self._relaying_seconds(relayed_tokens)
         self._relayed_tokens = relayed_tokens
         work = self._seconds_per_request + self._seconds_per_input_token * attempt.visit.traced.input_tokens
+        self._work_seconds += relaying + work
         self._free_at = max(self._free_at + relaying, now) + work
         self._line.append((self._free_at, attempt))
 
     def pop(self) -> Try:
         """Return the first in line, which is done."""
         return self._line.popleft()[1]
+
+    def busy_share(self, now: float, relayed_tokens: float) -> float:
+        """Return the share of the time from 0 to now in which it worked; 0 at the very beginning."""
+        relaying = self._relaying_seconds(relayed_tokens)
+        left = max(self._free_at + relaying - now, 0.0)
+        return (self._work_seconds + relaying - left) / now if now > 0 else 0.0
+
+    def _relaying_seconds(self, relayed_tokens: float) -> float:
+        """Return the work of the tokens that have come since the last arrival."""
+        return self._seconds_per_output_token * (relayed_tokens - self._relayed_tokens)

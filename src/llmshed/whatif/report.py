@@ -234,6 +234,8 @@ class RunReport:
         quartiles: by input quartile, always four.
         cells: by all three, those that arrived only.
         fairness: between tenants.
+        gateway_busy_share: share of the offered time in which the gateway's one process worked; near 1 it is what holds
+            requests up.
         replicas: in the order in which they came up.
         ledger: the gate's ledger against the truth.
         timeline: at even steps while there is something to look at, at most a few hundred.
@@ -252,6 +254,7 @@ class RunReport:
     quartiles: tuple[Slice, ...]
     cells: tuple[Cell, ...]
     fairness: Fairness
+    gateway_busy_share: float
     replicas: tuple[ReplicaUse, ...]
     ledger: LedgerTruth
     timeline: tuple[TimePoint, ...]

@@ -127,6 +127,7 @@ class World:
         self._ends_by = inf
         self._window_seconds: float | None = None
         self._uses: tuple[ReplicaUse, ...] = ()
+        self._gateway_busy_share = 0.0
         self._turns = 0
         self._turns_in_place = 0
 
@@ -213,6 +214,7 @@ class World:
         self._tally.close_window()
         self._window_seconds = self._now
         self._uses = tuple(replica.use(self._kv_tokens) for replica in self._replicas)
+        self._gateway_busy_share = self._front.busy_share(self._now, self._replicas.tokens_by(self._now))
 
     def _advance_all(self) -> None:
         for replica in self._replicas:
@@ -274,6 +276,7 @@ class World:
             quartiles=figures.quartiles,
             cells=figures.cells,
             fairness=figures.fairness,
+            gateway_busy_share=self._gateway_busy_share,
             replicas=self._uses,
             ledger=self._belief.truth(),
             timeline=self._timeline.points(),

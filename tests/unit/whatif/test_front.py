@@ -1,5 +1,7 @@
 """The gateway's own time, one request after the other."""
 
+import pytest
+
 from fakes.stages import EDGES, stage, traced
 from llmshed.whatif.door import Door
 from llmshed.whatif.front import Front
@@ -58,3 +60,13 @@ def test_a_gateway_that_does_not_keep_up_falls_behind_by_the_difference() -> Non
         front.take(attempt(second, 1), float(second), 150.0 * second)
         assert front.next_at == 1.5 * second
         front.pop()
+
+
+def test_its_busy_share_counts_what_is_done_and_not_what_is_left() -> None:
+    front = Front(0.5, 0.0, 0.01)
+    assert front.busy_share(0.0, 0.0) == 0.0
+    front.take(attempt(1, 1), 0.0, 0.0)
+    front.take(attempt(2, 1), 1.0, 0.0)
+    assert front.busy_share(2.0, 0.0) == 0.5
+    assert front.busy_share(2.0, 30.0) == pytest.approx(0.65)
+    assert front.busy_share(2.0, 500.0) == 0.75, "since 1.0 s without a rest"
