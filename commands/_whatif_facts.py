@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from llmshed.whatif.compare import Difference, Run
+    from llmshed.whatif.hindcast import Hindcast
     from llmshed.whatif.setting import Setting
     from llmshed.workload.summary import TraceSummary
 
@@ -38,10 +39,15 @@ _CEILINGS = {
 
 
 def result_of(
-    study: "Study", replicas: "Replicas", runs: "tuple[Run, ...]", changes: "tuple[Difference, ...]"
+    study: "Study",
+    replicas: "Replicas",
+    runs: "tuple[Run, ...]",
+    changes: "tuple[Difference, ...]",
+    hindcast: "Hindcast | None",
 ) -> WhatifResult:
     """Return the result with the facts that it stands on."""
-    return WhatifResult(facts(study, replicas), runs, changes, warnings_of(study, runs))
+    notes = () if hindcast is None else hindcast.notes
+    return WhatifResult(facts(study, replicas), runs, changes, warnings_of(study, runs) + notes, hindcast)
 
 
 def facts(study: "Study", replicas: "Replicas") -> dict[str, str]:
@@ -61,7 +67,7 @@ def facts(study: "Study", replicas: "Replicas") -> dict[str, str]:
         **{f"policy {name}": GATES[name].stands_for for name in study.policies},
         "scales": f"{scales} by {'requests' if study.scale_by == 'rate' else 'time'}",
         "output ceilings": _CEILINGS[study.ceiling.value],
-        "clients": f"{study.clients.value}: {_CLIENTS[study.clients.value]}",
+        "clients": f"{study.clients.value}: {_clients(study)}",
         "objectives": _objectives(first),
         "gateway": (
             f"{first.gateway_seconds_per_request:g} s a request,"
@@ -85,13 +91,13 @@ def warnings_of(study: "Study", runs: "tuple[Run, ...]") -> tuple[str, ...]:
 
 def _doubts(runs: "tuple[Run, ...]") -> "Iterator[str]":
     """Yield what in the runs themselves should make a reader doubt them."""
-    left_out = max(run.report.total.infeasible / max(run.report.total.arrived, 1) for run in runs)
+    left_out = max((run.report.total.infeasible / max(run.report.total.arrived, 1) for run in runs), default=0.0)
     if left_out > MOST_LEFT_OUT:
         yield (
             f"{share(left_out)} of the requests are infeasible and left out: an idle replica takes no such prompt, or"
             " cannot serve it within the objectives"
         )
-    made_up = max(run.report.imputed_share for run in runs)
+    made_up = max((run.report.imputed_share for run in runs), default=0.0)
     if made_up > MOST_MADE_UP:
         yield f"{share(made_up)} of the true lengths are made up from those of like requests"
     for run in runs:
@@ -103,6 +109,12 @@ def _doubts(runs: "tuple[Run, ...]") -> "Iterator[str]":
         broken = run.report.ledger.broken_invariants_count
         if broken:
             yield f"{run.policy} at {factor(run.scale)}: {broken:,} broken rules, so this run is not to be believed"
+
+
+def _clients(study: "Study") -> str:
+    if study.traffic.format.tells_endings and study.clients.value == "none":
+        return "the log's own retries come as they came"
+    return _CLIENTS[study.clients.value]
 
 
 def _tenants(told: "TraceSummary", setting: "Setting") -> str:

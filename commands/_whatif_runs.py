@@ -80,8 +80,8 @@ def offered_seconds(study: Study, scale: float) -> float:
 
 
 def differences(study: Study, runs: tuple[Run, ...]) -> tuple[Difference, ...]:
-    """Return what the second configuration changes, for each scale and policy; empty without one."""
-    if len(study.stages) < 2:
+    """Return what the second configuration changes, for each scale and policy; empty without one, or without runs."""
+    if len(study.stages) < 2 or not runs:
         return ()
     found = {(run.configuration, run.policy, run.scale): run for run in runs}
     base, against = (stage.name for stage in study.stages)
@@ -94,16 +94,16 @@ def differences(study: Study, runs: tuple[Run, ...]) -> tuple[Difference, ...]:
 
 def _report(study: Study, stage: "Stage", policy: str, scale: float, told: Callable[[float], None]) -> "RunReport":
     setting = stage.setting()
-    edges = study.traffic.summary.input_quartile_edges
+    gate = build_gate(policy, setting)
     return simulate(
-        setting,
-        build_gate(policy, setting),
-        _arrivals(study, scale),
-        study.clients,
-        _rng(study, "clients"),
-        RunPlan((round(edges[0]), round(edges[1]), round(edges[2]))),
-        told,
+        setting, gate, _arrivals(study, scale), study.clients, rng_of(study, "clients"), plan_of(study), told
     )
+
+
+def plan_of(study: Study) -> RunPlan:
+    """Return how every run is looked at: with the quartiles of the traffic as it is."""
+    first, second, third = study.traffic.summary.input_quartile_edges
+    return RunPlan((round(first), round(second), round(third)))
 
 
 def _arrivals(study: Study, scale: float) -> "Iterator[TracedRequest]":
@@ -112,11 +112,11 @@ def _arrivals(study: Study, scale: float) -> "Iterator[TracedRequest]":
         case "time":
             return in_time(requests, scale)
         case "rate":
-            return in_rate(requests, scale, _rng(study, "scale"))
+            return in_rate(requests, scale, rng_of(study, "scale"))
         case _:
             assert_never(study.scale_by)
 
 
-def _rng(study: Study, purpose: str) -> Random:
+def rng_of(study: Study, purpose: str) -> Random:
     """Return the generator of one purpose: equal for every run, so that all policies meet the same traffic."""
     return Random(f"{study.seed}/{purpose}")  # noqa: S311 - traffic is made up, nothing is kept secret

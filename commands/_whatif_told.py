@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from llmshed.rendering.hindcast_table import hindcast_table
 from llmshed.rendering.page import Table
 from llmshed.rendering.plain import readable
 from llmshed.rendering.whatif_page import WhatifResult
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 def print_result(result: WhatifResult) -> None:
     """Print the facts, then the tables of each scale, narrow enough for a terminal; warnings go to stderr."""
     print_table({name: readable(fact) for name, fact in result.facts.items()})
+    if result.hindcast is not None:
+        _print(hindcast_table(result.hindcast))
     for one in result.differences:
         _print(difference_table(one))
     for scale in scales_of(result.runs):
@@ -74,6 +77,7 @@ def as_object(study: "Study", replicas: "Replicas", result: WhatifResult) -> dic
         "gateway_seconds_per_input_token": first.gateway_seconds_per_input_token,
         "gateway_seconds_per_output_token": first.gateway_seconds_per_output_token,
         "warnings": list(result.warnings),
+        "hindcast": None if result.hindcast is None else result.hindcast.to_dict(),
         "runs": [
             {
                 "configuration": run.configuration,

@@ -19,6 +19,7 @@ from ._input import MissingInputError, shown_name
 
 if TYPE_CHECKING:
     from llmshed.workload.formats import TraceFormat
+    from llmshed.workload.logged import LoggedRequest
     from llmshed.workload.request import TracedRequest
     from llmshed.workload.summary import TraceSummary
 
@@ -44,6 +45,19 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class Log:
+    """What a trace is besides that tells what became of its requests.
+
+    Args:
+        tries: begins a passage over every try, with what became of it; beyond the part that is taken too.
+        drawn: begins a passage over the requests with another draw of what the log lacks; 0 is the traffic's own.
+    """
+
+    tries: "Callable[[], Iterator[LoggedRequest]]"
+    drawn: "Callable[[int], Iterator[TracedRequest]]"
+
+
+@dataclass(frozen=True, slots=True)
 class Traffic:
     """A trace that can be passed over again and again, each time the same.
 
@@ -51,6 +65,7 @@ class Traffic:
         name: the file as it was named.
         format: what kind of trace it is.
         requests: begins a passage.
+        log: the same as a decision log; None where the trace is none.
         summary: what it is made of.
         skipped: rows that gave no request, by why.
     """
@@ -58,12 +73,15 @@ class Traffic:
     name: str
     format: "TraceFormat"
     requests: "Callable[[], Iterator[TracedRequest]]"
+    log: Log | None
     summary: "TraceSummary"
     skipped: dict[str, int]
 
 
 @contextmanager
-def opened_traffic(name: str, format_name: str | None, part: Part, seed: int) -> "Iterator[Traffic]":
+def opened_traffic(
+    name: str, format_name: str | None, part: Part, seed: int, *, fold_retries: bool = False
+) -> "Iterator[Traffic]":
     """Give the traffic of a trace, read through once; what cannot be read twice is kept in a temporary file meanwhile.
 
     Args:
@@ -71,12 +89,14 @@ def opened_traffic(name: str, format_name: str | None, part: Part, seed: int) ->
         format_name: kind of the trace; None to tell it by its first line.
         part: how much of it is taken.
         seed: of what the trace lacks and is drawn.
+        fold_retries: whether the retries in a decision log are folded, since a client model makes them anew.
 
     Raises:
         MissingInputError: the file cannot be read.
         TraceError: it is no trace, or a line of it is broken; the text begins with the name.
     """
     from llmshed.workload.formats import format_named, sniff
+    from llmshed.workload.readers.decision_log import read_logged
     from llmshed.workload.readers.reading import Reading
     from llmshed.workload.summary import summarise
 
@@ -90,17 +110,23 @@ def opened_traffic(name: str, format_name: str | None, part: Part, seed: int) ->
             with _named(name):
                 yield from _first_part(kind.read(_chunks(path), reading), part)
 
-        def reading() -> Reading:
+        def reading(draw: int = 0) -> Reading:
             return Reading(
-                Random(f"{seed}/trace"),  # noqa: S311 - lengths are made up, nothing is kept secret
+                Random(f"{seed}/trace/{draw}" if draw else f"{seed}/trace"),  # noqa: S311 - lengths, no secrets
                 rate_per_second=part.rate_per_second,
                 duration_seconds=part.seconds,
                 companion=None if companion is None else _chunks(companion),
+                fold_retries=fold_retries,
             )
+
+        def tries() -> "Iterator[LoggedRequest]":
+            with _named(name):
+                yield from read_logged(_chunks(path))
 
         first = reading()
         summary = summarise(passage(first))
-        yield Traffic(name, kind, lambda: passage(reading()), summary, dict(first.skipped))
+        log = Log(tries, lambda draw: passage(reading(draw))) if kind.tells_endings else None
+        yield Traffic(name, kind, lambda: passage(reading()), log, summary, dict(first.skipped))
 
 
 def _first_part(requests: "Iterator[TracedRequest]", part: Part) -> "Iterator[TracedRequest]":

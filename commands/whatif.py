@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from llmshed.errors import ExitCode
+
 from ._options import JsonOption
 from ._output import print_json
 from ._whatif_wishes import read_copies, read_policies, read_scales
@@ -117,6 +119,7 @@ def whatif(
     from llmshed.workload.clients import ClientModel
 
     from ._whatif_facts import result_of
+    from ._whatif_hindcast import hindcast_of
     from ._whatif_page_file import check_page_file, write_page
     from ._whatif_progress import performed
     from ._whatif_runs import Study, differences
@@ -128,12 +131,15 @@ def whatif(
         check_page_file(html, (trace, config, against, *(replica or ())))
     replicas = named_replicas(replica[0] if replica else None, count)
     stages = read_stages(config, against, replicas, GatewayTimes(gateway_seconds, gateway_token_seconds))
-    with opened_traffic(trace, trace_format, Part(limit, duration, rate), seed) as traffic:
-        default = CeilingRule.ASKED if traffic.summary.with_ceiling else CeilingRule.POW2
-        rule = default if ceiling is None else CeilingRule(ceiling)
-        study = Study(traffic, stages, policies, scales, scale_by, rule, ClientModel(clients), seed)
-        runs = performed(study, quiet=quiet)
-        result = result_of(study, replicas, runs, differences(study, runs))
+    part, model = Part(limit, duration, rate), ClientModel(clients)
+    with opened_traffic(trace, trace_format, part, seed, fold_retries=model is not ClientModel.NONE) as traffic:
+        known = traffic.summary.with_ceiling or traffic.format.tells_endings
+        rule = CeilingRule(ceiling or (CeilingRule.ASKED if known else CeilingRule.POW2))
+        study = Study(traffic, stages, policies, scales, scale_by, rule, model, seed)
+        hindcast = hindcast_of(study, replicas, quiet=quiet)
+        proposed = hindcast is None or hindcast.holds
+        runs = performed(study, quiet=quiet) if proposed else ()
+        result = result_of(study, replicas, runs, differences(study, runs), hindcast)
         told = as_object(study, replicas, result) if as_json else {}
     if html is not None:
         write_page(html, result)
@@ -143,3 +149,5 @@ def whatif(
         print_json(SCHEMA, told)
     else:
         print_result(result)
+    if not proposed:
+        raise typer.Exit(ExitCode.NO_PROPOSAL)

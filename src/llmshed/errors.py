@@ -9,6 +9,7 @@ class ExitCode(IntEnum):
     OK = 0
     BULK = 10
     OVERFLOW = 11
+    NO_PROPOSAL = 12
     USAGE = 64
     BAD_DATA = 65
     NO_INPUT = 66

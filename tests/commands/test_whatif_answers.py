@@ -34,7 +34,7 @@ class TestTheAnswer:
         assert list(answer) == [
             "schema", "trace", "replica", "configurations", "ceiling", "clients", "scale_by", "seed", "objectives",
             "gateway_seconds_per_request", "gateway_seconds_per_input_token", "gateway_seconds_per_output_token",
-            "warnings", "runs", "differences",
+            "warnings", "hindcast", "runs", "differences",
         ]  # fmt: skip
         assert answer["schema"] == "llmshed.whatif/1"
         assert answer["trace"]["requests"] == 60

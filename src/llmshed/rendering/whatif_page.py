@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from llmshed.rendering.figures import factor, number, share
+from llmshed.rendering.hindcast_table import hindcast_table, verdict
 from llmshed.rendering.page import Figure, Page, Section
 from llmshed.rendering.plots import Caption, bars, curve
 from llmshed.rendering.whatif_tables import (
@@ -16,6 +17,7 @@ from llmshed.rendering.whatif_tables import (
     scales_of,
 )
 from llmshed.whatif.compare import Difference, Run
+from llmshed.whatif.hindcast import Hindcast
 
 _QUANTILES = (("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("most", 1.0))
 
@@ -29,20 +31,23 @@ class WhatifResult:
         runs: every run, by scale, then configuration, then policy.
         differences: what the other configuration changes, for each scale and policy; empty without one.
         warnings: what a reader should know before believing it, one sentence each.
+        hindcast: how the run compares with the log that the traffic comes from; None for other traces.
     """
 
     facts: Mapping[str, str]
     runs: tuple[Run, ...]
     differences: tuple[Difference, ...] = ()
     warnings: tuple[str, ...] = ()
+    hindcast: Hindcast | None = None
 
 
 def summary(result: WhatifResult) -> tuple[str, ...]:
-    """Return the result in a sentence for each configuration and policy."""
+    """Return the result in a sentence for each configuration and policy, after that of the hindcast."""
+    checked = () if result.hindcast is None else (verdict(result.hindcast),)
     first: dict[tuple[str, str], list[Run]] = {}
     for run in result.runs:
         first.setdefault((run.configuration, run.policy), []).append(run)
-    return tuple(_told(runs, run_label(runs[0], result.runs)) for runs in first.values())
+    return checked + tuple(_told(runs, run_label(runs[0], result.runs)) for runs in first.values())
 
 
 def whatif_page(result: WhatifResult, version: str, *, drawn: bool = True) -> Page:
@@ -53,6 +58,8 @@ def whatif_page(result: WhatifResult, version: str, *, drawn: bool = True) -> Pa
     """
     scales = scales_of(result.runs)
     sections = [Section("Before you believe it", result.warnings)] if result.warnings else []
+    if result.hindcast is not None:
+        sections.append(Section("Against what happened", tables=(hindcast_table(result.hindcast),)))
     if len(scales) > 1:
         sections.append(Section("Against the rate of requests", figures=tuple(_by_scale(result.runs)) if drawn else ()))
     if result.differences:

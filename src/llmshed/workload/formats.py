@@ -25,8 +25,8 @@ class TraceFormat:
         reader: bytes to requests, in order of arrival; raises `TraceError` alone.
         companion: file-name ending of the first file and that of a second one beside it, for formats of two; its
             content goes into `Reading.companion`.
-        holds_ceilings: whether a request without a ceiling is one whose client named none, not one of a trace that
-            knows of none.
+        tells_endings: whether it tells what became of each request, as a decision log does. An absent ceiling is
+            then one that the client did not name, and no gap of the trace.
         needs_rate: whether `Reading.rate_per_second` must be given, since the bytes tell none; elsewhere it has no use.
     """
 
@@ -37,7 +37,7 @@ class TraceFormat:
     reader: Callable[[Iterable[bytes], Reading], Iterator[TracedRequest]]
     companion: tuple[str, str] | None = None
     needs_rate: bool = False
-    holds_ceilings: bool = False
+    tells_endings: bool = False
 
     def read(self, chunks: Iterable[bytes], reading: Reading) -> Iterator[TracedRequest]:
         """Yield the requests of a trace lazily, in order of arrival, the first at about 0 seconds.
@@ -170,7 +170,7 @@ FORMATS: tuple[TraceFormat, ...] = (
         f'a JSON object with "schema":"{decision_log.SCHEMA}"',
         _is_of_schema(decision_log.SCHEMA),
         decision_log.read_decision_log,
-        holds_ceilings=True,
+        tells_endings=True,
     ),
     TraceFormat(
         "servegen",
