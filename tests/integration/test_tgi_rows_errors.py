@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from fakes.simulated import Answer, Site, simulated
+from llmshed.emulator.faults import FaultPlan
 
 HI = [{"role": "user", "content": "Hello"}]
 LIMITS = {"max_input_tokens": 100, "max_total_tokens": 120}
@@ -162,13 +163,14 @@ async def test_a_refusal_is_an_event_inside_a_stream_of_status_200(
 @pytest.mark.parametrize("build", [native, chat, completion], ids=["native", "chat", "completion"])
 @pytest.mark.parametrize(("fault", "status", "error_type", "error"), FAULTS.values(), ids=FAULTS)
 async def test_a_failing_replica_is_told_on_every_route(
-    site: Site, build: Any, fault: dict[str, Any], status: int, error_type: str, error: str
+    build: Any, fault: dict[str, Any], status: int, error_type: str, error: str
 ) -> None:
-    await site.post("/_simulate/faults", fault)
-    asked = {"max_new_tokens": 15} if build is native else {"max_tokens": 15}
-    unary = await site.post(*build(stream=False, **asked))
+    # Long enough not to be done before the failure on any machine.
+    asked = {"max_new_tokens": 6000} if build is native else {"max_tokens": 6000}
     path, body = build(stream=True, **asked)
-    stream = await site.post(path, body)
+    async with simulated(faults=FaultPlan(**fault)) as site:
+        unary = await site.post(*build(stream=False, **asked))
+        stream = await site.post(path, body)
     assert (unary.status, unary.body) == (status, envelope(error, error_type))
     assert_no_work_is_told(unary)
     assert stream.status == 200

@@ -102,7 +102,7 @@ async def test_everything_that_the_source_records_is_shown_after_use(site: Site,
     async with running(site):
         await native(site)
     await site.post("/_simulate/faults", {"fail_after_events": 1, "times": 1})
-    await native(site, max_new_tokens=50)
+    await native(site, max_new_tokens=6000)
     text = (await site.get("/metrics")).body.decode()
     families = {family.name: family for family in text_string_to_metric_families(text)}
     expected = {name: kind for name, (kind, _, _) in spec["metrics"].items() if name not in NEVER_SHOWN}
@@ -119,7 +119,7 @@ async def test_each_series_has_the_label_of_the_source_and_no_other(site: Site, 
         await native(site)
     await native(site, "")
     await site.post("/_simulate/faults", {"fail_after_events": 1, "times": 1})
-    await native(site, max_new_tokens=50)
+    await native(site, max_new_tokens=6000)
     text = (await site.get("/metrics")).body.decode()
     allowed = {name: dict(_label(text) for text in labels) for name, (_, labels, _) in spec["metrics"].items()}
     for family in text_string_to_metric_families(text):
@@ -321,7 +321,7 @@ async def test_what_is_refused_leaves_no_length_and_no_duration(site: Site) -> N
 async def test_durations_are_recorded_at_the_end_and_only_of_successes(site: Site) -> None:
     names = ("", "validation_", "queue_", "inference_", "mean_time_per_token_")
     await site.post("/_simulate/faults", {"fail_after_events": 2, "times": 1})
-    failed = await moved(site, lambda: native(site, max_new_tokens=50))
+    failed = await moved(site, lambda: native(site, max_new_tokens=6000))
     succeeded = await moved(site, lambda: native(site, max_new_tokens=50))
     for name in names:
         assert f"tgi_request_{name}duration_count" not in failed

@@ -8,6 +8,9 @@ from aiohttp import web
 from llmshed.errors import LlmshedError
 from llmshed.simulation.limits import InputTooLong, LimitProblem
 
+_REASONS = {413: "Payload Too Large"}
+"""Reason phrases that Rust's HTTP library words otherwise than Python's."""
+
 
 class TgiError(LlmshedError):
     """An error that TGI would tell.
@@ -94,4 +97,4 @@ def error_answer(error: TgiError) -> web.Response:
 
 def text_answer(status: int, text: str) -> web.Response:
     """Return what axum itself answers to a body that it cannot read."""
-    return web.Response(text=text, status=status)
+    return web.Response(text=text, status=status, reason=_REASONS.get(status))

@@ -244,8 +244,10 @@ class Emulator:
 
 
 async def _as_hyper(request: web.Request, response: web.StreamResponse) -> None:
-    """Let the head look like TGI's: any origin, and no name of a server."""
+    """Let the head look like TGI's: any origin, no name of a server, and no type of a body that is not there."""
     del request
     response.headers["access-control-allow-origin"] = "*"
     response.headers["vary"] = "origin, access-control-request-method, access-control-request-headers"
     response.headers.popall("Server", None)
+    if response.content_length == 0 and response.content_type == "application/octet-stream":
+        response.headers.popall("Content-Type", None)
