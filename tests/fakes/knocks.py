@@ -23,11 +23,17 @@ class Knocker:
         self.keys = 0
 
     def knock(self, input_tokens: int = 100, output: int = 50, now: float = 0.0, **changed: Any) -> list[Action]:
-        """Let a request arrive and return the actions about it; `true_output` is its length, by default the ceiling."""
+        """Let a request arrive and return the actions about it.
+
+        `true_output` is its length, by default the ceiling, and `first_at` when it first came, by default now.
+        """
         self.keys += 1
         length, blocks = changed.pop("true_output", output), changed.pop("blocks", None)
+        first_at = changed.pop("first_at", now)
         made = request(self.setting, self.keys, input_tokens, output, arrived_at=now, **changed)
-        self.setting.traced[self.keys] = traced(now, input_tokens, length, asked_output_tokens=output, blocks=blocks)
+        self.setting.traced[self.keys] = traced(
+            first_at, input_tokens, length, asked_output_tokens=output, blocks=blocks
+        )
         return self.tell(Arrived(made), now)
 
     def tell(self, event: Any, now: float) -> list[Action]:

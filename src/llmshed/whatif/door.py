@@ -1,6 +1,7 @@
 """From a traced request to a visit: who it is for the policy, where it counts, and what it takes alone."""
 
 from bisect import bisect_left
+from dataclasses import replace
 
 from llmshed.admission.request import Request
 from llmshed.whatif.idle import idle_times
@@ -32,6 +33,8 @@ class Door:
         objective is a multiple of what it takes there, so it is met there always.
         """
         setting = self._setting
+        if traced.at_seconds < now:  # it goes back in time, and arrives with the one before it
+            traced = replace(traced, at_seconds=now)
         tenant = self._tenant(traced.tenant)
         standing = standing_of(self._request(0, traced, tenant, now), setting.policy, self._limits)
         idle = idle_times(

@@ -82,6 +82,7 @@ class Setting:
     def truth(self, key: int) -> TracedRequest:
         """Return what the trace holds of a live request: for an oracle, since it tells the true length.
 
+        Its `at_seconds` is when it first came, however often it has been tried since.
         `key` is that of the request or of one of its sequences. Sequences of a request with one prompt and one copy
         have the key of the request.
 

@@ -19,6 +19,11 @@ def test_an_edge_belongs_to_the_quartile_below_it(input_tokens: int, quartile: i
     assert quartile_of(input_tokens, EDGES) == quartile
 
 
+def test_one_that_goes_back_in_time_first_comes_with_the_one_before_it() -> None:
+    door = Door(stage(), EDGES)
+    assert [door.visit(traced(at), 7.0).traced.at_seconds for at in (3.0, 7.0)] == [7.0, 7.0]
+
+
 def test_equal_edges_leave_quartiles_empty_and_lose_nobody() -> None:
     assert [quartile_of(tokens, (5, 5, 5)) for tokens in (4, 5, 6)] == [1, 1, 4]
 

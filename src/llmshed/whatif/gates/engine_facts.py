@@ -1,12 +1,14 @@
 """What an oracle knows of the engine: how long prompts and tokens take, and what room a sequence needs."""
 
 from dataclasses import dataclass
+from math import inf
 
 from llmshed.simulation.cost import StepTimes, StepWork
 from llmshed.simulation.limits import OutputPlan, plan_output
 from llmshed.simulation.parameters import ReplicaParameters
+from llmshed.simulation.prefixes import PromptBlocks
 from llmshed.simulation.vllm.parameters import VllmParameters
-from llmshed.whatif.gates.prompts import PromptWork
+from llmshed.whatif.gates.prompts import PromptWork, prompt_work
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,19 @@ class PrefillTime:
     stall_seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """A prompt that TGI computes anew in the middle of an answer, with what was produced by then.
+
+    Args:
+        after_tokens: output of each sequence at which it goes back to the queue.
+        work: of all sequences of the request, as far as the prefix cache does not have it.
+    """
+
+    after_tokens: int
+    work: PromptWork
+
+
 class EngineFacts:
     """The step times and limits of the replicas of one setting, whichever engine they are."""
 
@@ -39,11 +54,16 @@ class EngineFacts:
         self._times: StepTimes = parameters.step_times
         self.kv_tokens = parameters.usable_blocks * parameters.block_tokens
         if isinstance(parameters, VllmParameters):
-            self.most_sequences = parameters.max_num_seqs
+            self.most_sequences = min(parameters.max_num_seqs, parameters.max_num_queued_reqs or inf)
+            self.most_unanswered_tokens = parameters.max_num_queued_tokens or inf
             self.step_prefill_tokens = parameters.max_num_batched_tokens
+            self.decodes_between_looks = False
             self.shares_running_prompts = parameters.prefix_caching
         else:
             self.most_sequences = parameters.max_concurrent_requests
+            self.most_unanswered_tokens = inf
+            # After a step that somebody joined TGI decodes once before it looks at its queue again.
+            self.decodes_between_looks = True
             self.step_prefill_tokens = parameters.max_batch_prefill_tokens
             # TGI caches a prompt when it ends: two that run at once share what was there before both.
             self.shares_running_prompts = False
@@ -75,6 +95,28 @@ class EngineFacts:
                 held = plan.input_tokens + chunks * plan.chunk_tokens
         block = self._parameters.block_tokens
         return -(-(held - 1) // block) * block
+
+    def repeats_of(
+        self, input_tokens: int, ceiling_tokens: int, true_output_tokens: int, copies: int, blocks: PromptBlocks | None
+    ) -> tuple[Repeat, ...]:
+        """Return the prompts that TGI computes anew at each 1,024 tokens of an answer, in order; none for vLLM.
+
+        Each finds in the cache what the chunk before it was begun with, and never the output of that chunk.
+        """
+        if not isinstance(self._parameters, ReplicaParameters):
+            return ()
+        plan = plan_output(self._parameters, input_tokens, ceiling_tokens, None)
+        if not isinstance(plan, OutputPlan):
+            return ()
+        repeats = []
+        for produced in range(plan.chunk_tokens, true_output_tokens, plan.chunk_tokens):
+            before = input_tokens + produced - plan.chunk_tokens
+            cached = 0
+            if blocks is not None:
+                known = len(blocks.ids) if before == input_tokens else before // blocks.unit_tokens
+                cached = min(known * blocks.unit_tokens, before)
+            repeats.append(Repeat(produced, prompt_work(input_tokens + produced, cached, copies)))
+        return tuple(repeats)
 
     def _step(self, prefill_tokens: int, batch: Batch) -> float:
         return self._times.seconds(

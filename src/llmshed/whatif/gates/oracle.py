@@ -63,7 +63,9 @@ class Oracle(Rule):
             station = self._stations[replica.spec.name]
             forecast = station.forecast(passenger, now)
             if _is_in_time(passenger, forecast, reserve):
-                in_time.append((forecast.first_token_at, station.true_tokens, replica.spec.name, replica, forecast))
+                in_time.append(
+                    (forecast.first_token_at, station.hold.true_tokens, replica.spec.name, replica, forecast)
+                )
         if not in_time:
             del self._passengers[work.key]
             return TurnAway(Reason.DEADLINE_INFEASIBLE, "its first token would come after its objective everywhere")
@@ -119,9 +121,9 @@ class Oracle(Rule):
         """Return the broken invariants of the stations, and of the level."""
         wrong = [f"{name}: {text}" for name, station in self._stations.items() for text in station.check()]
         wrong += [
-            f"{name}: {station.held_tokens} true tokens are in flight, the level is {self._level.tokens}"
+            f"{name}: {station.hold.held_tokens} true tokens are in flight, the level is {self._level.tokens}"
             for name, station in self._stations.items()
-            if len(station) > 1 and station.held_tokens > max(self._level.tokens, station.largest_tokens)
+            if len(station) > 1 and station.hold.held_tokens > max(self._level.tokens, station.largest_tokens)
         ]
         if set(self._where) != set(self._books.running):
             wrong.append("those on board are not those that run")
@@ -140,7 +142,8 @@ class Oracle(Rule):
         return False
 
     def _deadline(self, work: Work) -> float:
-        return work.request.arrived_at + self._objectives.of_work(work)
+        """Return when its first token has to be there: its time counts from the first of its tries, as its client's."""
+        return self._setting.truth(work.key).at_seconds + self._objectives.of_work(work)
 
     def _blocks(self, work: Work) -> PromptBlocks | None:
         """Return what the engine is told of the prompt's identity, where its cache is on; one for several is none."""
@@ -169,6 +172,11 @@ class Oracle(Rule):
             slack_seconds=self._objectives.of_work(work) - idle,
             tpot_seconds=self._setting.objectives.tpot_seconds[work.chosen.lane],
             first_token_seen=request.streamed,
+            repeats=tuple(
+                repeat
+                for tokens in request.prompt_tokens
+                for repeat in self._facts.repeats_of(tokens, ceiling, output, request.copies, self._blocks(work))
+            ),
         )
         return passenger
 

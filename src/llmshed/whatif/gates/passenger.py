@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from math import inf
 
 from llmshed.simulation.prefixes import PromptBlocks
+from llmshed.whatif.gates.engine_facts import Repeat
 from llmshed.whatif.gates.prompts import NO_WORK, PromptWork
 
 
@@ -24,6 +25,7 @@ class Passenger:
         slack_seconds: TTFT objective less TTFT on an idle replica: how long it may wait at all.
         tpot_seconds: most mean time per token after the first.
         first_token_seen: whether a first token will be told; without, the forecast stands for it.
+        repeats: prompts that the engine computes anew while it answers.
         work: what the engine computes of its prompts; known once it is sent.
         prefix: what of its prompt others may refer to as well; likewise.
         forecast_at: when its first token is expected; infinity before it is sent.
@@ -42,6 +44,7 @@ class Passenger:
     slack_seconds: float
     tpot_seconds: float
     first_token_seen: bool
+    repeats: tuple[Repeat, ...] = ()
     work: PromptWork = NO_WORK
     prefix: PromptBlocks | None = None
     forecast_at: float = inf

@@ -5,22 +5,26 @@ the order in which they are computed, and no decision is taken before it has to 
 until the step in progress ends: until then more may join it. The forecast of its first token is
 
     start = end of the step in progress, or of the groups before it if that is later
-            + one decode step where a batch runs, since TGI decodes once between two looks at its queue
+            + one decode step of TGI after a prompt, since it decodes once between two looks at its queue
     first token = start + time of the steps that all prompts of the group fill
+
+Before the group come the prompts that TGI computes anew at each 1,024 tokens of an answer, of those who are back in
+its queue by now.
 
 Of a prompt that a prefix cache knows only the rest is computed. What it knows is asked for at each forecast; whoever
 ends before the prompt's turn may leave more of it there. So the forecast is an upper bound to within a step: prompts
 that are cached by then, or were begun with the group before, only come sooner.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from math import inf
+from math import ceil, inf
 
 from llmshed.simulation.model import ReplicaModel
-from llmshed.simulation.prefixes import PromptBlocks
-from llmshed.whatif.gates.engine_facts import Batch, EngineFacts
+from llmshed.whatif.gates.engine_facts import Batch, EngineFacts, Repeat
+from llmshed.whatif.gates.hold import Hold
 from llmshed.whatif.gates.passenger import Passenger
-from llmshed.whatif.gates.prompts import NO_WORK, PrefixesOnBoard, PromptWork, prompt_work
+from llmshed.whatif.gates.prompts import NO_WORK, PromptWork, prompt_work
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,7 @@ class Forecast:
         starts_at: when the step would begin in which its prompt is computed.
         first_token_at: when its first token would come.
         stall_seconds: by how much those that decode would be late through all prompts sent, this one included.
+        group_stall_seconds: the part of it that comes of the group, which also holds up those before it.
         retry_at: earliest instant at which the engine would have room for it in a step; None when it has now.
     """
 
@@ -39,6 +44,7 @@ class Forecast:
     starts_at: float
     first_token_at: float
     stall_seconds: float
+    group_stall_seconds: float
     retry_at: float | None
 
 
@@ -51,18 +57,16 @@ class Station:
         self._model = model
         self._ahead: dict[int, Passenger] = {}
         self._decoding: dict[int, Passenger] = {}
+        self._repeating: dict[int, Passenger] = {}
         self._forming: list[Passenger] = []
         self._forming_until = -inf
         self._group_ends_at = -inf
         self._started_ends_at = -inf
         self._stall_seconds = 0.0
+        self._group_stall_seconds = 0.0
         self._decoding_sequences = 0
         self._decoding_tokens = 0
-        self._prefixes = PrefixesOnBoard()
-        self._prefix_tokens = 0
-        self._kv_tokens = 0
-        self.sequences = 0
-        self.true_tokens = 0
+        self.hold = Hold(facts)
 
     def __len__(self) -> int:
         """Return the passengers on board."""
@@ -73,68 +77,71 @@ class Station:
         """Return the true tokens of the largest passenger on board; 0 without any."""
         return max((one.true_tokens for one in (*self._ahead.values(), *self._decoding.values())), default=0)
 
-    @property
-    def held_tokens(self) -> int:
-        """Return the true tokens on board, those of a prefix that several refer to once."""
-        return self.true_tokens - self._prefix_tokens + self._prefixes.tokens
-
-    @property
-    def kv_tokens(self) -> int:
-        """Return the KV that all on board together may come to hold, counted likewise."""
-        return self._kv_tokens - self._prefix_tokens + self._prefixes.tokens
-
     def has_room(self, passenger: Passenger, forecast: Forecast, level_tokens: int) -> bool:
-        """Say whether level, permits and KV leave room; an empty replica takes anything."""
+        """Say whether level, the engine's own limits and KV leave room; an empty replica takes anything."""
         if not len(self):
             return True
-        prefix = self._prefix(passenger, forecast.work)
-        shared = _tokens(prefix) * passenger.sequences - self._prefixes.added_tokens(prefix)
-        if self.held_tokens + passenger.true_tokens - shared > level_tokens:
+        if sum(one.input_tokens for one in self._ahead.values()) >= self._facts.most_unanswered_tokens:
             return False
-        if self.sequences + passenger.sequences > self._facts.most_sequences:
-            return False
-        return self.kv_tokens + passenger.kv_tokens - shared <= self._facts.kv_tokens
+        return self.hold.has_room(passenger, forecast.work, level_tokens)
 
     def forecast(self, passenger: Passenger, now: float) -> Forecast:
         """Return what would come of sending a passenger now; changes nothing that it depends on."""
         batch = self._batch()
         boundary = self._boundary(now, batch)
         self._roll(boundary)
-        start = self._start(boundary, batch)
+        back = self._back_in_queue()
+        prompts_run = self._started() or back.tokens > 0
+        if not self._model.queue_size and back.tokens <= self._room(batch):
+            back = NO_WORK  # they are in the step in progress
+        again = back + self._coming_back(self._decodes_until(boundary, now, batch) + (1 if prompts_run else 0))
+        start = self._start(boundary, batch, prompts_run=prompts_run)
         work = self._work(passenger)
-        group = sum((one.work for one in self._forming), work)
+        group = sum((one.work for one in self._forming), work + again)
         together = self._facts.prefill(group, batch)
         retry_at = None
         if self._forming and (group.tokens > self._room(batch) or self._harms_group(start + together.seconds)):
             retry_at = self._forming_until
-        elif self._ahead and not self._forming and self._started_ends_at > boundary + self._facts.decode_seconds(batch):
+        elif self._started() and not self._forming and self._started_ends_at > boundary + self._pause(batch):
             retry_at = self._started_ends_at
         under_way = max(self._started_ends_at - boundary, 0.0) if self._started() else 0.0
-        return Forecast(work, start, start + together.seconds, under_way + together.stall_seconds, retry_at)
+        return Forecast(
+            work, start, start + together.seconds, under_way + together.stall_seconds, together.stall_seconds, retry_at
+        )
 
     def spare_from(self, passenger: Passenger, forecast: Forecast, now: float) -> float | None:
         """Return None if nobody who decodes misses its pace by the passenger, else when that may have changed.
 
         Each one's pace is a line to be at by the last token: first token + (tokens - 1) x objective. Without further
-        prompts it ends at the end of the step in progress + (tokens left - 1) x decode step. What lies between is its
-        spare time; one that has none even without the passenger is lost and holds nobody up.
+        prompts it ends at the end of the step in progress + (tokens left - 1) x decode step + prompts computed anew
+        until then. What lies between is its spare time; one that has none even without the passenger is lost and holds
+        nobody up. Those whose prompt is being computed have all of their spare time, and the group to come before them.
         """
         batch = self._batch(passenger)
         step = self._facts.decode_seconds(batch)
-        if self._decoding and passenger.output_tokens > 1 and step > passenger.tpot_seconds:
+        own = [(one.after_tokens, self._facts.prefill(one.work, batch).stall_seconds) for one in passenger.repeats]
+        pace = step + _sum_within(own, passenger.output_tokens) / max(passenger.output_tokens - 1, 1)
+        if self._decoding and passenger.output_tokens > 1 and pace > passenger.tpot_seconds:
             return self._first_end(step, now)
         at = self._model.next_step_at
         anchor = now if at is None else at
+        others = self._stalls_to_come(batch)
         again: float | None = None
+        for one in self._ahead.values():
+            spare = (one.output_tokens - 1) * (one.tpot_seconds - step)
+            late = one.output_tokens > 1 and self._group_stall_seconds <= spare < forecast.group_stall_seconds
+            if late and one not in self._forming:
+                again = max(again or 0.0, self._started_ends_at)
         for one in self._decoding.values():
             left = one.output_tokens - self._model.output_tokens(one.key)
             if one.output_tokens < 2 or left < 1 or one.first_token_at is None:
                 continue
-            ends_at = anchor + (left - 1) * step
+            ends_at = anchor + (left - 1) * step + _sum_within(others, left)
             spare = one.first_token_at + (one.output_tokens - 1) * one.tpot_seconds - ends_at
-            if self._stall_seconds <= spare < forecast.stall_seconds:
+            stall = forecast.stall_seconds + _sum_within(own, left)
+            if self._stall_seconds <= spare < stall:
                 gains = one.tpot_seconds / step - 1
-                wait = (forecast.stall_seconds - spare) / gains if gains > 0 else inf
+                wait = (stall - spare) / gains if gains > 0 else inf
                 again = max(again or 0.0, min(now + wait, ends_at))
         return None if again is None else max(again, now + step / 2)
 
@@ -144,14 +151,11 @@ class Station:
             self._forming_until = self._boundary(now, self._batch())
         self._forming.append(passenger)
         self._ahead[passenger.key] = passenger
-        passenger.work, passenger.prefix = forecast.work, self._prefix(passenger, forecast.work)
-        self._prefixes.join(passenger.key, passenger.prefix)
-        self._prefix_tokens += _tokens(passenger.prefix) * passenger.sequences
-        self._kv_tokens += passenger.kv_tokens
-        self.sequences += passenger.sequences
-        self.true_tokens += passenger.true_tokens
+        passenger.work = forecast.work
+        self.hold.join(passenger)
         self._group_ends_at = forecast.first_token_at
         self._stall_seconds = forecast.stall_seconds
+        self._group_stall_seconds = forecast.group_stall_seconds
         for one in self._forming:
             one.forecast_at = forecast.first_token_at
 
@@ -162,6 +166,8 @@ class Station:
             return
         passenger.first_token_at = now
         self._decoding[key] = passenger
+        if passenger.repeats:
+            self._repeating[key] = passenger
         self._decoding_sequences += passenger.sequences
         self._decoding_tokens += passenger.true_tokens
         self._left_ahead(passenger)
@@ -173,13 +179,10 @@ class Station:
             self._left_ahead(passenger)
         else:
             passenger = self._decoding.pop(key)
+            self._repeating.pop(key, None)
             self._decoding_sequences -= passenger.sequences
             self._decoding_tokens -= passenger.true_tokens
-        self._prefixes.leave(passenger.key)
-        self._prefix_tokens -= _tokens(passenger.prefix) * passenger.sequences
-        self.sequences -= passenger.sequences
-        self._kv_tokens -= passenger.kv_tokens
-        self.true_tokens -= passenger.true_tokens
+        self.hold.leave(passenger)
 
     def pass_unseen(self, now: float) -> None:
         """Let first tokens that nobody tells come as forecast."""
@@ -189,10 +192,7 @@ class Station:
 
     def check(self) -> list[str]:
         """Return the invariants that do not hold, as sentences."""
-        wrong = []
-        counted = sum(one.true_tokens for one in (*self._ahead.values(), *self._decoding.values()))
-        if counted != self.true_tokens:
-            wrong.append(f"{self.true_tokens} true tokens are in flight, the passengers sum to {counted}")
+        wrong = self.hold.check((*self._ahead.values(), *self._decoding.values()))
         if any(one.key not in self._ahead for one in self._forming):
             wrong.append("a group forms of passengers that have their first token")
         return wrong
@@ -214,17 +214,6 @@ class Station:
         """Return what would be computed of its prompts, were they begun now."""
         prompts = ((tokens, self._model.cached_tokens(passenger.blocks, tokens)) for tokens in passenger.prompt_tokens)
         return sum((prompt_work(tokens, cached, passenger.copies) for tokens, cached in prompts), NO_WORK)
-
-    def _prefix(self, passenger: Passenger, work: PromptWork) -> PromptBlocks | None:
-        """Return what of its prompt others may refer to as well, in whole ids; None for nothing."""
-        blocks = passenger.blocks
-        if blocks is None:
-            return None
-        input_tokens = passenger.input_tokens // passenger.sequences
-        cached = input_tokens - work.tokens // passenger.sequences
-        tokens = input_tokens if self._facts.shares_running_prompts else cached
-        ids = blocks.ids[: tokens // blocks.unit_tokens]
-        return PromptBlocks(ids, blocks.unit_tokens) if ids else None
 
     def _room(self, batch: Batch) -> int:
         return self._facts.step_prefill_tokens - batch.sequences
@@ -251,10 +240,45 @@ class Station:
         if self._forming and boundary > self._forming_until:
             self._started_ends_at = self._group_ends_at
             self._forming = []
+            self._group_stall_seconds = 0.0
 
-    def _start(self, boundary: float, batch: Batch) -> float:
+    def _start(self, boundary: float, batch: Batch, *, prompts_run: bool) -> float:
         start = max(boundary, self._started_ends_at) if self._started() else boundary
-        return start + self._facts.decode_seconds(batch) if self._model.batch_size else start
+        return start + self._pause(batch) if prompts_run else start
+
+    def _pause(self, batch: Batch) -> float:
+        """Return the time between the end of a prompt and the engine's next look at its queue."""
+        return self._facts.decode_seconds(batch) if self._facts.decodes_between_looks else 0.0
+
+    def _decodes_until(self, boundary: float, now: float, batch: Batch) -> int:
+        """Return how many tokens each sequence may make until a boundary, beyond those that the model tells of."""
+        at = self._model.next_step_at
+        if at is None or at > now:
+            return 1
+        return 1 + ceil((boundary - at) / self._facts.decode_seconds(batch))
+
+    def _back_in_queue(self) -> PromptWork:
+        """Return the prompts to be computed anew of those who wait for it, or are at it."""
+        return sum((repeat.work for ahead, repeat in self._repeats() if ahead == 0), NO_WORK)
+
+    def _coming_back(self, tokens: int) -> PromptWork:
+        """Return the prompts to be computed anew of those who will be back in the queue so many tokens from now.
+
+        They come behind all that was sent by then, yet share the step with it.
+        """
+        return sum((repeat.work for ahead, repeat in self._repeats() if 0 < ahead <= tokens), NO_WORK)
+
+    def _repeats(self) -> Iterator[tuple[int, Repeat]]:
+        """Yield the prompts that will be computed anew, and how many tokens from now; 0 for one that is."""
+        for one in self._repeating.values():
+            produced = self._model.output_tokens(one.key)
+            for repeat in one.repeats:
+                if repeat.after_tokens >= produced:
+                    yield repeat.after_tokens - produced, repeat
+
+    def _stalls_to_come(self, batch: Batch) -> list[tuple[int, float]]:
+        """Return how many tokens from now prompts will be computed anew, and how late that makes the others."""
+        return [(ahead, self._facts.prefill(repeat.work, batch).stall_seconds) for ahead, repeat in self._repeats()]
 
     def _harms_group(self, first_token_at: float) -> bool:
         """Say whether one who forms the group and would be in time no longer would."""
@@ -265,7 +289,7 @@ class Station:
             self._forming.remove(passenger)
         if not self._ahead:
             self._started_ends_at = self._group_ends_at = -inf
-            self._stall_seconds = 0.0
+            self._stall_seconds = self._group_stall_seconds = 0.0
 
     def _first_end(self, step_seconds: float, now: float) -> float:
         """Return when the first of those who decode ends at this pace, at least half a step from now."""
@@ -273,5 +297,6 @@ class Station:
         return now + max(left, 0.5) * step_seconds
 
 
-def _tokens(prefix: PromptBlocks | None) -> int:
-    return 0 if prefix is None else len(prefix.ids) * prefix.unit_tokens
+def _sum_within(stalls: list[tuple[int, float]], tokens: int) -> float:
+    """Return the sum of the stalls that come before so many tokens from now."""
+    return sum(seconds for after_tokens, seconds in stalls if after_tokens < tokens)

@@ -6,7 +6,8 @@ import pytest
 
 from fakes.stages import GPU
 from llmshed.simulation.cost import StepTimes
-from llmshed.simulation.results import Ended, FirstToken
+from llmshed.simulation.prefixes import PromptBlocks
+from llmshed.simulation.results import Ended, FirstToken, StepKind, StepsEnded
 from llmshed.simulation.scheduler import Scheduler
 from llmshed.simulation.sequences import FinishReason, NaturalEnd, Sequence
 from llmshed.simulation.vllm.parameters import VllmParameters
@@ -62,6 +63,24 @@ def test_a_sequence_never_holds_more_than_is_told(ceiling: int, length: int) -> 
             ended = any(isinstance(told, Ended) for told in model.advance(at))
             most = max(most, model.held_kv_tokens)
         assert EngineFacts(parameters).kv_tokens_of(500, ceiling, length) == most
+
+
+@pytest.mark.parametrize("unit_tokens", [1, 100, 512])
+@pytest.mark.parametrize("prefix_caching", [False, True])
+def test_the_prompts_computed_again_are_those_of_the_engine(unit_tokens: int, *, prefix_caching: bool) -> None:
+    per_token = StepTimes(step_seconds=1e-5, seconds_per_prefill_token=1, seconds_per_decoding_sequence=0)
+    parameters = replace(GPU, step_times=per_token, prefix_caching=prefix_caching, max_batch_prefill_tokens=8192)
+    blocks = PromptBlocks(tuple(range(1500 // unit_tokens)), unit_tokens) if prefix_caching else None
+    model = Scheduler(parameters)
+    model.take_permit(1)
+    model.submit(Sequence(1, 1500, 4096, natural_end=NaturalEnd(3000, FinishReason.EOS), blocks=blocks), 0.0)
+    told = [
+        round(one.seconds) for one in model.advance(1e6) if isinstance(one, StepsEnded) and one.kind is StepKind.PREFILL
+    ]
+    repeats = EngineFacts(parameters).repeats_of(1500, 4096, 3000, 1, blocks)
+    assert [one.after_tokens for one in repeats] == [1024, 2048]
+    assert [1500, *(one.work.tokens for one in repeats)] == told
+    assert EngineFacts(VllmParameters()).repeats_of(1500, 4096, 3000, 1, blocks) == ()
 
 
 def test_vllm_takes_blocks_as_tokens_come() -> None:

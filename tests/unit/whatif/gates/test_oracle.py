@@ -6,7 +6,7 @@ import pytest
 
 from fakes.knocks import Knocker
 from fakes.stages import GPU, stage
-from llmshed.admission.actions import Dispatch, Enqueue, Evict
+from llmshed.admission.actions import Dispatch, Enqueue, Evict, Refuse
 from llmshed.admission.events import Finished, FirstToken
 from llmshed.admission.reasons import Reason
 from llmshed.simulation.prefixes import PromptBlocks
@@ -109,3 +109,18 @@ def test_one_whose_prefix_may_be_cached_waits_for_longer() -> None:
         waits.append(knocker.gate.next_wakeup())
     objective = 5 * (4000 / 10_000 + 0.01)
     assert waits == [pytest.approx(objective - 0.41), pytest.approx(objective - 0.02)]
+
+
+def test_a_request_that_comes_again_has_no_more_time_than_when_it_first_came() -> None:
+    knocker = oracle(50_000)
+    assert isinstance(knocker.knock(1000, 10, now=3.0, first_at=2.5)[0], Dispatch)
+    (refused,) = knocker.knock(1000, 10, now=3.0, first_at=1.9)
+    assert isinstance(refused, Refuse)
+    assert refused.verdict.reason is Reason.DEADLINE_INFEASIBLE
+
+
+def test_an_answer_of_several_chunks_is_known_to_compute_its_prompt_again() -> None:
+    knocker = oracle(50_000)
+    knocker.knock(1000, 4096, true_output=2500)
+    (passenger,) = knocker.gate._rule._stations["main-1"]._ahead.values()  # type: ignore[attr-defined]  # what it knows
+    assert [(one.after_tokens, one.work.tokens) for one in passenger.repeats] == [(1024, 2024), (2048, 3048)]
