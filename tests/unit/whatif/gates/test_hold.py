@@ -1,5 +1,7 @@
 """What is held on board of a replica."""
 
+from typing import TYPE_CHECKING
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -8,8 +10,10 @@ from fakes.stages import GPU
 from llmshed.simulation.vllm.parameters import VllmParameters
 from llmshed.whatif.gates.engine_facts import EngineFacts
 from llmshed.whatif.gates.hold import Hold
-from llmshed.whatif.gates.passenger import Passenger
 from llmshed.whatif.gates.prompts import prompt_work
+
+if TYPE_CHECKING:
+    from llmshed.whatif.gates.passenger import Passenger
 
 
 def test_two_that_run_at_once_share_what_tgi_had_cached_before_them_and_no_more() -> None:
