@@ -14,7 +14,9 @@ class ReplicaModel(Protocol):
     Life of a sequence: `take_permit`, then `submit` or `leave`, then results of `advance` until `Ended`, `Failed` or,
     after `leave`, `Dropped`. Call `advance(now)` before anything else that happens at `now`; a late call catches up,
     since an engine does not wait for whoever reads its answers. How often `advance` is called between two calls of
-    the others never changes what happens or when: the whole course follows from them and their times.
+    the others at different times never changes what happens or when: the whole course follows from them and their
+    times. Calls at one instant reach the engine together, unless an `advance` to that instant parts them: an idle
+    engine begins there with what it has by then.
     """
 
     @property
@@ -55,7 +57,10 @@ class ReplicaModel(Protocol):
         """Note that the client of a sequence is gone; a key that is not live is ignored."""
 
     def fail_step(self, message: str) -> None:
-        """Let the step that runs, or else the next one, fail: all that take part in it are lost."""
+        """Let the step that runs, or else the next one, fail.
+
+        Lost are all that take part in it; where it is the end of the engine's process (vLLM), all that wait too.
+        """
 
     def stall(self, now: float, seconds: float) -> None:
         """Let no step end, and none begin, for `seconds` from `now`; infinity until `resume`."""

@@ -133,7 +133,8 @@ class Scheduler:
         entry.abandoned = True
         if entry.phase is not Phase.QUEUED:
             self._batch.note_left(entry)
-        if entry.phase is not Phase.QUEUED or self._queue[0] is entry:
+        # Behind a head that does not fit nobody looks.
+        if entry.phase is not Phase.QUEUED or not self._blocked or self._queue[0] is entry:
             self._cut_stretch()
 
     def fail_step(self, message: str) -> None:

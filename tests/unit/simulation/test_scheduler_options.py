@@ -302,3 +302,16 @@ def test_too_few_that_the_cache_makes_small_join_one_step_later() -> None:
     results = run(replica, 10)
     # Three have to wait beside ten, and two fill a step. Put back at 1, all of them are taken to be cached at 2.
     assert {first(results)[key] for key in range(10, 13)} == {3}
+
+
+def test_who_left_behind_too_few_is_found_by_the_next_look() -> None:
+    replica = scheduler(version="2.4.0")
+    for key in range(10):
+        put(replica, key, 1, 50)
+    replica.advance(0)
+    for key in range(10, 13):
+        put(replica, key, 3000, 50, at=0.5)
+    # Three have to wait beside ten, and only two of them fit a step: they are put back at 1 and at 2.
+    assert not any(isinstance(result, Dropped) for result in replica.advance(2.5))
+    replica.leave(11)
+    assert [result for result in run(replica, 3) if isinstance(result, Dropped)] == [Dropped(11, while_queued=True)]
