@@ -60,9 +60,9 @@ def test_without_a_gateway_tokens_stay_preemptions_rise_and_goodput_falls() -> N
     calm, overload = under("none", CALM).total, under("none", OVERLOAD).total
     assert calm.attainment == 1
     assert replica(under("none", CALM)).preemptions_per_minute == 0
-    assert replica(under("none", OVERLOAD)).preemptions_per_minute > 500  # 917
-    assert overload.throughput_output_tokens_per_second > calm.throughput_output_tokens_per_second  # 2,937 and 1,797
-    assert overload.goodput_tokens_per_second < 0.3 * calm.goodput_tokens_per_second  # 300 and 1,943
+    assert replica(under("none", OVERLOAD)).preemptions_per_minute > 500  # 958
+    assert overload.throughput_output_tokens_per_second > calm.throughput_output_tokens_per_second  # 2,912 and 1,813
+    assert overload.goodput_tokens_per_second < 0.3 * calm.goodput_tokens_per_second  # 268 and 1,944
     assert overload.refusals == {}, "vLLM has no limit of its own unless it is given one"
 
 

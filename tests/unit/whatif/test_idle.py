@@ -7,6 +7,8 @@ import pytest
 from llmshed.simulation.cost import StepTimes
 from llmshed.simulation.parameters import ReplicaParameters
 from llmshed.simulation.scheduler import Scheduler
+from llmshed.simulation.vllm.parameters import VllmParameters
+from llmshed.simulation.vllm.scheduler import VllmScheduler
 from llmshed.whatif.idle import IdleTimes, idle_times
 
 STEP, PREFILL, DECODE = 0.01, 0.0001, 0.0002
@@ -121,3 +123,37 @@ def test_the_first_token_is_that_of_the_copy_that_comes_first() -> None:
     assert times is not None
     assert times.ttft_seconds == pytest.approx(STEP + 1000 * PREFILL)
     assert times.total_seconds == pytest.approx(2 * STEP + 1600 * PREFILL)
+
+
+VLLM = VllmParameters(
+    max_num_seqs=4,
+    max_num_batched_tokens=1000,
+    max_model_len=8192,
+    kv_tokens=20_000,
+    max_num_queued_reqs=4,
+    step_times=StepTimes(STEP, PREFILL, DECODE),
+)
+
+
+def alone_on_vllm(*figures: int | None) -> IdleTimes | None:
+    return idle_times(lambda: VllmScheduler(VLLM), *figures)  # type: ignore[arg-type]  # cases are lists of numbers
+
+
+@pytest.mark.parametrize("input_tokens", [1, 999, 1000, 1001, 4321, 8000])
+def test_vllm_takes_as_many_steps_for_a_prompt_as_its_budget_asks_for(input_tokens: int) -> None:
+    times = alone_on_vllm(input_tokens, 41, 100)
+    assert times is not None
+    assert times.ttft_seconds == pytest.approx(ceil(input_tokens / 1000) * STEP + input_tokens * PREFILL)
+    assert times.tpot_seconds == pytest.approx(STEP + DECODE)
+    assert times.output_tokens == 41
+
+
+def test_vllm_ends_an_answer_at_its_ceiling_however_long_it_is() -> None:
+    times = alone_on_vllm(100, 5000, 1500)
+    assert times is not None
+    assert times.output_tokens == 1500
+
+
+@pytest.mark.parametrize("figures", [(8192, 5, 5), (100, 5, 5, 5)], ids=["beyond the context", "more than its limit"])
+def test_what_vllm_itself_refuses_has_no_idle_times(figures: tuple[int, ...]) -> None:
+    assert alone_on_vllm(*figures) is None
