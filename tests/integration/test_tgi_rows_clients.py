@@ -29,7 +29,6 @@ LONG = 6000
 """Tokens of an answer that is not done before it is made to fail."""
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 TOOLS: list[Any] = [{"type": "function", "function": {"name": "weather", "description": "now", "parameters": SCHEMA}}]
-OVERLOADED = {"error": "Model is overloaded", "error_type": "overloaded"}
 BROKEN = "Request failed during generation: Server error: CUDA out of memory"
 INVALID = "Input validation error: `max_new_tokens` must be strictly positive"
 

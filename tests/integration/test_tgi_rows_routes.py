@@ -33,7 +33,6 @@ POSTS: dict[str, dict[str, Any]] = {
 }
 GETS = ("/", "/health", "/ping", "/info", "/metrics", "/v1/models")
 GUARDED = [path for path in POSTS if path != "/chat_tokenize"]
-ORIGIN = {"access-control-allow-origin": "*"}
 
 
 @pytest_asyncio.fixture
