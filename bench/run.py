@@ -2,7 +2,9 @@
 
 import counting
 import decision
+import goodput
 import start
 
-for module in (start, decision, counting):
-    module.main()
+if __name__ == "__main__":  # goodput's processes may import this file again
+    for module in (start, decision, counting, goodput):
+        module.main()

@@ -1,0 +1,141 @@
+"""The grid of `bench/goodput.py`: where 1x lies, which cells there are, and how they are run and remembered."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from json import dumps, loads
+from math import sqrt
+from multiprocessing import Pool
+from pathlib import Path
+
+from goodput_cases import SCALES, STEP_TIME_ERRORS, Case, Cell
+from goodput_runs import Figures, key_of, kv_tokens, run_cell
+
+from llmshed.workload.ceilings import CeilingRule
+
+Results = Mapping[Cell, Figures]
+Measure = Callable[[Sequence[Cell]], Results]
+
+ORACLE = "oracle"
+OTHERS = ("ours", "none", "request_limit", "token_bucket", "thresholds", "smallest_first")
+COARSE_RATES = tuple(0.25 * 2 ** (step / 2) for step in range(9))
+"""Rates at which the oracle is tried first: 0.25x to 4x."""
+HALVINGS = 2
+"""How often the interval that holds 1x is halved, on a logarithmic scale: to steps of 9 %."""
+NEAR_GREATEST = 0.99
+_LEVELS = ((1.0, 0.0), (1.0, 0.4), (1 / sqrt(8), 0.0))
+"""Levels of the oracle that are tried, as shares of the KV cache, with their reserves. The lowest matters where KV is
+scarce only: seats bind before on the H100."""
+
+
+class Remembered:
+    """Figures of finished cells in a file, one a line, so that a run that was cut short goes on where it was.
+
+    Cells are known by their inputs. Remove the file when the code that is measured has changed.
+    """
+
+    def __init__(self, path: Path, processes: int) -> None:
+        """Read what the file holds; it is made when there is none."""
+        self._path = path
+        self._processes = processes
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        lines = (loads(line) for line in path.read_text("utf-8").splitlines())
+        self._known: dict[str, Figures] = {line["key"]: line["figures"] for line in lines}
+
+    def measure(self, cells: Sequence[Cell]) -> dict[Cell, Figures]:
+        """Return the figures of all cells, running those that are not known."""
+        keys = {cell: key_of(cell) for cell in cells}
+        missing = [cell for cell, key in keys.items() if key not in self._known]
+        if missing:
+            with Pool(self._processes, initializer=os.nice, initargs=(10,)) as pool, self._path.open("a") as file:
+                for done, (cell, figures) in enumerate(pool.imap_unordered(_with_cell, missing), 1):
+                    self._known[keys[cell]] = figures
+                    line = {"key": keys[cell], "cell": asdict(cell), "figures": figures}
+                    file.write(dumps(line) + "\n")
+                    file.flush()
+                    print(f"\r{done} of {len(missing)} cells", end="" if done < len(missing) else "\n", flush=True)
+        return {cell: self._known[key] for cell, key in keys.items()}
+
+
+def _with_cell(cell: Cell) -> tuple[Cell, Figures]:
+    return cell, run_cell(cell)
+
+
+def oracle_cells(case: Case, rate: float) -> list[Cell]:
+    """Return the oracle at each level that is tried, at a factor on the slice's own rate."""
+    whole = kv_tokens(case)
+    return [
+        Cell(case, ORACLE, rate, level_tokens=int(whole * share), reserve_ratio=reserve)
+        for share, reserve in (_LEVELS if "a10g" in case.replica else _LEVELS[:2])
+    ]
+
+
+def next_rates(points: Mapping[float, float]) -> tuple[float, ...]:
+    """Return the rates that are to be tried next, to know where goodput comes near its greatest; empty when known.
+
+    Args:
+        points: goodput by rate, as far as it was tried.
+    """
+    missing = tuple(rate for rate in COARSE_RATES if rate not in points)
+    if missing:
+        return missing
+    if len(points) >= len(COARSE_RATES) + HALVINGS:
+        return ()
+    high = saturation(points)
+    low = max((rate for rate in points if rate < high), default=None)
+    return () if low is None else (sqrt(low * high),)
+
+
+def saturation(points: Mapping[float, float]) -> float:
+    """Return the lowest rate whose goodput is within 1 % of the greatest of all."""
+    enough = NEAR_GREATEST * max(points.values())
+    return min(rate for rate, goodput in points.items() if goodput >= enough)
+
+
+def find_1x(cases: Iterable[Case], measure: Measure) -> dict[Case, float]:
+    """Return 1x of each case, as a factor on its slice's own rate.
+
+    It is the lowest rate at which the oracle, at its best level, gives 99 % of the most good requests a second that it
+    gives anywhere between 0.25 and 4 times the slice's own rate, times the case's overlay.
+    """
+    points: dict[Case, dict[float, float]] = {case: {} for case in cases}
+    while wanted := {case: rates for case, known in points.items() if (rates := next_rates(known))}:
+        tried = {
+            (case, rate): oracle_cells(case, rate * case.overlay) for case, rates in wanted.items() for rate in rates
+        }
+        results = measure([cell for cells in tried.values() for cell in cells])
+        for (case, rate), cells in tried.items():
+            points[case][rate] = max(results[cell]["good_requests_per_second"] for cell in cells)
+    return {case: case.overlay * saturation(known) for case, known in points.items()}
+
+
+def is_doubted(case: Case) -> bool:
+    """Say whether a case is run with clients that retry and with wrong step times too: conversations under `pow2`."""
+    return case.trace == "azure_conv" and case.ceiling is CeilingRule.POW2
+
+
+def grid_cells(case: Case, first: float) -> list[Cell]:
+    """Return the runs of a case at every scale of `first`, its 1x."""
+    cells: list[Cell] = []
+    for scale in SCALES:
+        rate = scale * first
+        cells += [Cell(case, policy, rate) for policy in OTHERS]
+        cells += oracle_cells(case, rate)
+        if is_doubted(case):
+            cells += [Cell(case, policy, rate, clients="sdk") for policy in ("ours", "none")]
+            cells += [Cell(case, "ours", rate, step_time_error=error) for error in STEP_TIME_ERRORS]
+    return cells
+
+
+def misled_oracles(case: Case, rate: float, results: Results) -> list[Cell]:
+    """Return the oracle with wrong step times at the level that is best with the right ones, in cases that have it."""
+    if not is_doubted(case):
+        return []
+    best = best_oracle_of(case, rate, results)
+    return [replace(best, step_time_error=error) for error in STEP_TIME_ERRORS]
+
+
+def best_oracle_of(case: Case, rate: float, results: Results) -> Cell:
+    """Return the oracle with the most good tokens a second at a rate."""
+    return max(oracle_cells(case, rate), key=lambda cell: float(results[cell]["good_tokens_per_second"]))

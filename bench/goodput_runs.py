@@ -1,0 +1,125 @@
+"""One cell of `bench/goodput.py`: a run in virtual time, and the figures that are kept of it."""
+
+from dataclasses import asdict, replace
+from functools import cache
+from hashlib import sha256
+from json import dumps
+from random import Random
+from typing import Any
+
+from goodput_cases import ROOT, Case, Cell, sliced, traffic
+
+from llmshed.config.loading import load_config
+from llmshed.profile import Profile
+from llmshed.profile.parsing import parse_profile
+from llmshed.simulation.building import build_model
+from llmshed.simulation.cost import StepTimes
+from llmshed.simulation.hardware.parsing import parse_replica
+from llmshed.simulation.parameters import ReplicaParameters
+from llmshed.whatif.gate import Gate
+from llmshed.whatif.gates.levels import OracleLevel
+from llmshed.whatif.gates.table import build_gate, oracle_gate
+from llmshed.whatif.measures import quartile_edges
+from llmshed.whatif.report import RunReport
+from llmshed.whatif.setting import Setting
+from llmshed.whatif.staging import setting_from
+from llmshed.whatif.world import RunPlan, simulate
+from llmshed.workload.clients import ClientModel
+
+Figures = dict[str, Any]
+"""What is kept of a run: numbers and lists by name, fit for JSON."""
+
+_CONFIG = """
+[lanes.interactive]
+ttft_objective_seconds = 1.0
+[[pools]]
+replicas = [{ name = "a", url = "simulated:" }]
+"""
+"""The shipped defaults with the profile's TTFT objective; the replica is replaced by those of the case."""
+_SECONDS_OF_A_STEP = tuple(StepTimes.__slots__)
+
+
+def key_of(cell: Cell) -> str:
+    """Return a name that is equal for equal inputs: the cell, its replica and its profile; not for equal code."""
+    parameters, profile = _replica(cell.case.replica)
+    inputs = [asdict(cell), repr(parameters), profile.model_dump_json()]
+    return sha256(dumps(inputs, sort_keys=True).encode()).hexdigest()[:24]
+
+
+def run_cell(cell: Cell) -> Figures:
+    """Run one cell; equal inputs give equal figures."""
+    setting = _setting(cell)
+    report = simulate(
+        setting,
+        _gate(cell, setting),
+        traffic(cell.case, cell.rate),
+        ClientModel(cell.clients),
+        Random("goodput/clients"),  # noqa: S311 - draws of waits, nothing is kept secret
+        RunPlan(_edges(cell.case)),
+    )
+    return figures_of(report)
+
+
+def kv_tokens(case: Case) -> int:
+    """Return the size of the KV cache of one replica of a case."""
+    return _replica(case.replica)[0].kv_tokens
+
+
+def figures_of(report: RunReport) -> Figures:
+    """Return what is kept of a report."""
+    total = report.total
+    return {
+        "requests": report.requests,
+        "feasible": total.arrived - total.infeasible,
+        "good": total.good,
+        "good_requests_per_second": total.goodput_requests_per_second,
+        "good_tokens_per_second": total.goodput_tokens_per_second,
+        "good_output_tokens_per_second": total.goodput_output_tokens_per_second,
+        "output_tokens_per_second": total.throughput_output_tokens_per_second,
+        "attainment": total.attainment,
+        "quartile_attainment": [one.attainment for one in report.quartiles],
+        "quartile_good_tokens_per_second": [one.goodput_tokens_per_second for one in report.quartiles],
+        "ttft_p95_seconds": total.ttft_seconds.p95,
+        "tpot_p95_seconds": total.tpot_seconds.p95,
+        "refusals": dict(total.refusals),
+        "retries": total.retries,
+        "unfinished": total.unfinished,
+        "broken_invariants": report.ledger.broken_invariants_count,
+    }
+
+
+def _gate(cell: Cell, setting: Setting) -> Gate:
+    if cell.level_tokens is None or cell.reserve_ratio is None:
+        return build_gate(cell.policy, setting)
+    return oracle_gate(setting, OracleLevel(cell.level_tokens, cell.reserve_ratio))
+
+
+def _setting(cell: Cell) -> Setting:
+    """Return the stage; with a step-time error only the engines differ from what everybody takes them to be."""
+    parameters, profile = _replica(cell.case.replica)
+    config = load_config(_CONFIG, "bench/goodput", {}, {}).config
+    setting = setting_from(config, {"main": profile}, parameters, {"main": cell.case.replicas})
+    if cell.step_time_error == 0:
+        return setting
+    times = parameters.step_times
+    factor = 1 + cell.step_time_error
+    wrong = StepTimes(**{name: factor * getattr(times, name) for name in _SECONDS_OF_A_STEP})
+    engine = replace(parameters, step_times=wrong)
+    return replace(setting, models={name: build_model(engine) for name in setting.models})
+
+
+@cache
+def _replica(name: str) -> tuple[ReplicaParameters, Profile]:
+    replica = ROOT / "profiles" / "replicas" / f"{name}.toml"
+    profile = ROOT / "bench" / "profiles" / f"{name}.toml"
+    parameters = parse_replica(replica.read_text("utf-8"), replica.name).parameters
+    if not isinstance(parameters, ReplicaParameters):
+        raise TypeError(f"{name} is not of Text Generation Inference")
+    return parameters, parse_profile(profile.read_text("utf-8"), profile.name)
+
+
+@cache
+def _edges(case: Case) -> tuple[int, int, int]:
+    """Return the quartiles of the prompts that the model takes."""
+    longest = _replica(case.replica)[0].max_input_tokens
+    return quartile_edges(one for one in sliced(case) if one.input_tokens <= longest)
