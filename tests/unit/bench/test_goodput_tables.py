@@ -9,11 +9,31 @@ PLACE = ("azure_conv", "llama-3-8b-a10g", "pow2")
 
 
 def row(policy: str, scale: float, good_tokens: float, clients: str = "none", error: float = 0.0) -> Row:
-    quartiles = (good_tokens / 2, good_tokens / 4, good_tokens / 4, 0.0)
-    latency = (None if policy == "none" else 1.25, 0.06)
-    ran = (PLACE[2], policy, clients, error, scale)
-    got = (2.5 * scale, 0.95, 2.0, good_tokens, 700.0, 0.8 / scale)
-    return Row(*PLACE[:2], 2, 0.0, 100.0, 4, *ran, *got, *quartiles, *latency)
+    return Row(
+        trace=PLACE[0],
+        replica=PLACE[1],
+        replicas=2,
+        begin_seconds=0.0,
+        seconds=100.0,
+        hurry=4,
+        ceiling=PLACE[2],
+        policy=policy,
+        clients=clients,
+        step_time_error=error,
+        scale=scale,
+        offered_requests=2.5 * scale,
+        feasible_share=0.95,
+        good_requests=2.0,
+        good_tokens=good_tokens,
+        output_tokens=700.0,
+        attainment=0.8 / scale,
+        q1_good_tokens=good_tokens / 2,
+        q2_good_tokens=good_tokens / 4,
+        q3_good_tokens=good_tokens / 4,
+        q4_good_tokens=0.0,
+        ttft_p95_seconds=None if policy == "none" else 1.25,
+        tpot_p95_seconds=0.06,
+    )
 
 
 @pytest.fixture
