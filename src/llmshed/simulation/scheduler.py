@@ -1,7 +1,6 @@
 """The simulated replica itself: calls in, results out, `now` given."""
 
 from collections import deque
-from math import inf
 
 from llmshed.simulation.batch import RunningBatch
 from llmshed.simulation.batching import take_from_front
@@ -25,6 +24,7 @@ from llmshed.simulation.results import (
 )
 from llmshed.simulation.room import room_beside, room_from_idle
 from llmshed.simulation.sequences import Entry, FinishReason, Phase, Sequence, SequenceView
+from llmshed.simulation.stalling import Stalling
 from llmshed.simulation.step import RunningStep, finish_reason, next_chunk, with_prompts, work_through_prompts
 from llmshed.simulation.stretch import Stretch
 
@@ -57,7 +57,7 @@ class Scheduler:
         self._may_join = True
         self._steps_since_join = 1
         self._wake_at: float | None = None
-        self._stalled_until = -inf
+        self._stalling = Stalling()
         self._failure: str | None = None
         self._next_order = 0
 
@@ -85,13 +85,13 @@ class Scheduler:
     def next_step_at(self) -> float | None:
         """Return when the step in progress ends, or a batch begins; None while idle, or stalled without an end."""
         if self._step is None:
-            return self._unless_stalled(self._wake_at)
-        return self._unless_stalled(self._step.stretch.ended_at(self._steps_told + 1))
+            return self._stalling.earliest(self._wake_at)
+        return self._stalling.earliest(self._step.stretch.ended_at(self._steps_told + 1))
 
     @property
     def next_change_at(self) -> float | None:
         """Return when something other than one more token for each decoding sequence happens; None as above."""
-        return self._unless_stalled(self._wake_at if self._step is None else self._step.stretch.ends_at)
+        return self._stalling.earliest(self._wake_at if self._step is None else self._step.stretch.ends_at)
 
     def take_permit(self, key: int) -> bool:
         """Take a permit for a sequence about to be validated; False when all are taken (TGI's 429)."""
@@ -144,12 +144,12 @@ class Scheduler:
 
     def stall(self, now: float, seconds: float) -> None:
         """Let no step end, and none begin, for `seconds` from `now`; infinity until `resume`."""
-        self._stalled_until = max(self._stalled_until, now + seconds)
+        self._stalling.begin(now, seconds)
         self._cut_stretch()
 
     def resume(self, now: float) -> None:
         """End a stall."""
-        self._stalled_until = min(self._stalled_until, now)
+        self._stalling.end(now)
 
     def advance(self, now: float) -> list[Result]:
         """End and begin every step that is due up to `now`, and return what came of them in order."""
@@ -209,12 +209,6 @@ class Scheduler:
         if len(self._batch) and self._step is None:
             broken.append("sequences run, yet no step does")
         return tuple(broken)
-
-    def _unless_stalled(self, due: float | None) -> float | None:
-        if due is None:
-            return None
-        at = max(due, self._stalled_until)
-        return None if at == inf else at
 
     def _join_tail(self, entry: Entry, now: float) -> None:
         entry.order = self._next_order

@@ -1,12 +1,11 @@
 """The simulated vLLM replica itself: calls in, results out, `now` given."""
 
-from math import inf
-
 from llmshed.simulation.limits import LimitProblem, OutputPlan
 from llmshed.simulation.prefixes import PromptBlocks
 from llmshed.simulation.radix import Row, lay_out
 from llmshed.simulation.results import Dropped, Ended, Failed, FirstToken, Preempted, Result, StepKind, StepsEnded
 from llmshed.simulation.sequences import Phase, Sequence, SequenceView
+from llmshed.simulation.stalling import Stalling
 from llmshed.simulation.stretch import Stretch
 from llmshed.simulation.vllm.batch import Batch
 from llmshed.simulation.vllm.blocks import Holding
@@ -43,7 +42,7 @@ class VllmScheduler:
         self._kind = StepKind.DECODE
         self._joined = 0
         self._wake_at = 0.0
-        self._stalled_until = -inf
+        self._stalling = Stalling()
         self._failure: str | None = None
         self._next_order = 0
 
@@ -71,14 +70,14 @@ class VllmScheduler:
     def next_step_at(self) -> float | None:
         """Return when the step in progress ends; None while idle, or stalled without an end."""
         if self._stretch is not None:
-            return self._unless_stalled(self._stretch.ended_at(self._steps_told + 1))
-        return self._unless_stalled(self._wake_at) if self._waiting else None
+            return self._stalling.earliest(self._stretch.ended_at(self._steps_told + 1))
+        return self._stalling.earliest(self._wake_at) if self._waiting else None
 
     @property
     def next_change_at(self) -> float | None:
         """Return when more than one further token for each decoding sequence happens; None as above."""
         if self._stretch is not None:
-            return self._unless_stalled(self._stretch.ends_at)
+            return self._stalling.earliest(self._stretch.ends_at)
         return self.next_step_at
 
     def take_permit(self, key: int) -> bool:
@@ -136,12 +135,12 @@ class VllmScheduler:
 
     def stall(self, now: float, seconds: float) -> None:
         """Let no step end, and none begin, for `seconds` from `now`; infinity until `resume`."""
-        self._stalled_until = max(self._stalled_until, now + seconds)
+        self._stalling.begin(now, seconds)
         self._cut()
 
     def resume(self, now: float) -> None:
         """End a stall."""
-        self._stalled_until = min(self._stalled_until, now)
+        self._stalling.end(now)
 
     def advance(self, now: float) -> list[Result]:
         """End and begin every step that is due up to `now`, and return what came of them in order."""
@@ -151,7 +150,7 @@ class VllmScheduler:
                 self._end_stretch(self._stretch, at, results)
             self._drop_leavers(results)
             self._begin_stretch(at, results)
-        if self._stretch is not None and self._stalled_until <= now:
+        if self._stretch is not None and self._stalling.is_over(now):
             self._pass_steps(self._stretch, self._stretch.steps_by(now), results)
         return results
 
@@ -202,10 +201,6 @@ class VllmScheduler:
         if self._batch and self._stretch is None:
             broken.append("sequences run, yet no step does")
         return tuple(broken)
-
-    def _unless_stalled(self, due: float) -> float | None:
-        at = max(due, self._stalled_until)
-        return None if at == inf else at
 
     def _cut(self) -> None:
         """Let no step follow the one in progress without a look at what has changed."""
