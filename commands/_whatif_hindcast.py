@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from ._whatif_stages import Replicas
 
-ENOUGH_REQUESTS = 20_000
-MOST_DRAWS = 10
+ENOUGH_REQUESTS = 10_000
+MOST_DRAWS = 5
 """A short log is run with up to so many draws of the lengths that it lacks, until that many requests have been run."""
 
 
@@ -34,7 +34,7 @@ def hindcast_of(study: Study, replicas: "Replicas", *, quiet: bool) -> "Hindcast
     from llmshed.whatif.logged_figures import logged_figures, simulated_figures
 
     seconds = summary.duration_seconds or 1.0  # as a run counts what has no duration
-    logged = logged_figures(log.tries(), seconds)
+    logged = logged_figures(log.tries(), seconds, inf if log.whole else seconds)
     draws = min(ceil(ENOUGH_REQUESTS / summary.requests), MOST_DRAWS) if summary.imputed else 1
     with shown("hindcast", draws, quiet=quiet) as told:
 

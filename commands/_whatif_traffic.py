@@ -50,10 +50,12 @@ class Log:
 
     Args:
         tries: begins a passage over every try, with what became of it; beyond the part that is taken too.
+        whole: whether all of it is taken, so that what comes after the last new request are its retries.
         drawn: begins a passage over the requests with another draw of what the log lacks; 0 is the traffic's own.
     """
 
     tries: "Callable[[], Iterator[LoggedRequest]]"
+    whole: bool
     drawn: "Callable[[int], Iterator[TracedRequest]]"
 
 
@@ -125,7 +127,8 @@ def opened_traffic(
 
         first = reading()
         summary = summarise(passage(first))
-        log = Log(tries, lambda draw: passage(reading(draw))) if kind.tells_endings else None
+        whole = part.requests is None and part.seconds is None
+        log = Log(tries, whole, lambda draw: passage(reading(draw))) if kind.tells_endings else None
         yield Traffic(name, kind, lambda: passage(reading()), log, summary, dict(first.skipped))
 
 

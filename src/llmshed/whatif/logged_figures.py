@@ -8,6 +8,7 @@ output counts up to the last arrival, that of answers still running up to there 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 
 from llmshed.admission.request import Lane
 from llmshed.whatif.report import RunReport, Slice
@@ -80,12 +81,14 @@ class _LaneTally:
         )
 
 
-def logged_figures(tries: Iterable[LoggedRequest], seconds: float) -> LoggedFigures:
-    """Return what a log says of its first part.
+def logged_figures(tries: Iterable[LoggedRequest], seconds: float, part_seconds: float = inf) -> LoggedFigures:
+    """Return what a log, or its first part, says.
 
     Args:
-        tries: every try in order of arrival; those that arrive later than `seconds` after the first are left out.
-        seconds: length of the part, more than 0.
+        tries: every try in order of arrival.
+        seconds: from the first arrival to the last of a new request, to which rates refer; more than 0. Only retries
+            may come later.
+        part_seconds: tries that come later after the first are left out.
 
     Raises:
         ValueError: `seconds` is not more than 0.
@@ -98,10 +101,10 @@ def logged_figures(tries: Iterable[LoggedRequest], seconds: float) -> LoggedFigu
     began: float | None = None
     for request in tries:
         began = request.time_seconds if began is None else began
-        left = seconds - (request.time_seconds - began)
-        if left < -_SAME_INSTANT_SECONDS:
+        after = request.time_seconds - began
+        if after > part_seconds + _SAME_INSTANT_SECONDS:
             break
-        lanes.setdefault(request.lane, _LaneTally()).add(request, max(left, 0.0))
+        lanes.setdefault(request.lane, _LaneTally()).add(request, max(seconds - after, 0.0))
         if request.config_version is not None:
             versions[request.config_version] += 1
         if request.replica is not None:

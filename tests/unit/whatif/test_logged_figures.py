@@ -42,10 +42,17 @@ def test_first_tokens_are_those_of_finished_answers_and_the_ends_of_those_in_one
 
 def test_only_the_part_that_is_asked_for_counts() -> None:
     tries = [logged(at, config_version=f"c{at // 4}", replica=f"r{at // 6}") for at in range(10)]
-    told = logged_figures(tries, 5.0)
+    told = logged_figures(tries, 5.0, 5.0)
     assert told.lanes[Lane.INTERACTIVE].tries == 6
     assert told.config_versions == {"c0": 4, "c1": 2}
     assert told.replicas == {"r0"}
+
+
+def test_a_retry_after_the_last_new_request_counts_as_a_try_and_its_output_no_more() -> None:
+    told = logged_figures([logged(0), logged(5, "refused"), logged(20, output_tokens=50)], 5.0)
+    interactive = told.lanes[Lane.INTERACTIVE]
+    assert (interactive.tries, interactive.first_tokens) == (3, 2)
+    assert interactive.output_tokens_per_second == pytest.approx(4.0)
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan")])
