@@ -280,7 +280,8 @@ OLDER = {
     "before 2.3.0 /vertex takes inputs": ("1.4.5", "POST", "/vertex", VERTEX, 200),
     "from 2.3.0 on /vertex takes chats": ("2.3.0", "POST", "/vertex", {"instances": [CHAT]}, 200),
     "1.4.5 takes no list of prompts": ("1.4.5", "POST", "/v1/completions", {**COMPLETION, "prompt": ["a", "b"]}, 422),
-    "2.0.4 takes a list of prompts": ("2.0.4", "POST", "/v1/completions", {**COMPLETION, "prompt": ["a", "b"]}, 200),
+    "1.4.5 takes no list even of one": ("1.4.5", "POST", "/v1/completions", {**COMPLETION, "prompt": ["a"]}, 422),
+    "2.0.1 takes a list of prompts": ("2.0.1", "POST", "/v1/completions", {**COMPLETION, "prompt": ["a", "b"]}, 200),
 }
 
 

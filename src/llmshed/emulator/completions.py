@@ -4,7 +4,7 @@ from typing import Any
 
 from aiohttp import web
 
-from llmshed.emulator.answering import Whole, read_body, run_wholes
+from llmshed.emulator.answering import Whole, read_body, run_wholes, unreadable
 from llmshed.emulator.failures import TgiError, json_answer, openai_event
 from llmshed.emulator.forms import CompletionForm, Parameters
 from llmshed.emulator.gate import Gate
@@ -44,7 +44,11 @@ class CompletionRoutes:
     async def completions(self, request: web.Request) -> web.StreamResponse:
         """Answer `POST /v1/completions`; each prompt of a list is a sequence of its own."""
         form = await read_body(request, CompletionForm)
-        return form if isinstance(form, web.Response) else await self.answer(request, form)
+        if isinstance(form, web.Response):
+            return form
+        if isinstance(form.prompt, list) and not self._replica.wire.prompt_lists:
+            return unreadable("prompt: invalid type: sequence, expected a string at line 1 column 1")
+        return await self.answer(request, form)
 
     async def answer(self, request: web.Request, form: CompletionForm) -> web.StreamResponse:
         """Answer a completion whose form was checked.
@@ -68,7 +72,7 @@ class CompletionRoutes:
             )
         prompts = [form.prompt] if isinstance(form.prompt, str) else form.prompt
         most = self._replica.settings.parameters.max_client_batch_size
-        if len(prompts) > (most if self._replica.wire.prompt_lists else 1):
+        if len(prompts) > most:
             raise self._invalid(
                 "batch size exceeded", f"Number of prompts exceeds the maximum allowed batch size of {most}"
             )

@@ -85,9 +85,9 @@ def wire_rules(version: str) -> WireRules:
         completion_usage=number >= (2, 3, 0),
         eos_is_stop=number >= (2, 3, 0),
         names_requested_model=number >= (3, 0, 0),
-        takes_max_completion_tokens=number >= (3, 1, 0),
+        takes_max_completion_tokens=number >= (3, 0, 2),
         tells_models=number >= (2, 3, 0),
-        prompt_lists=number >= (2, 0, 4),
+        prompt_lists=number >= (2, 0, 1),
         vertex_chats=number >= (2, 3, 0),
         invocations_by_form=number >= (2, 4, 0),
         payload_limit_bytes=2_097_152 if number < (2, 4, 1) else 2_000_000,
@@ -122,8 +122,10 @@ def info(parameters: ReplicaParameters, model_id: str) -> Mapping[str, Any]:
             "max_batch_size": None,
         }
     told["validation_workers"] = 2
-    if number >= (2, 0, 4):
-        told |= {"max_client_batch_size": parameters.max_client_batch_size, "router": "text-generation-router"}
+    if number >= (2, 0, 1):
+        told["max_client_batch_size"] = parameters.max_client_batch_size
+    if number >= (2, 0, 3):
+        told["router"] = "text-generation-router"
     return told | {"version": parameters.version, "sha": None, "docker_label": None}
 
 

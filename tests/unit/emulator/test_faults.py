@@ -37,6 +37,7 @@ def test_a_stall_may_last_for_ever_and_a_failure_may_have_its_own_words() -> Non
         ({"die_after_events": "3"}, "die_after_events"),
         ({"first_byte_delay_seconds": 1e9}, "first_byte_delay_seconds"),
         ({"overloaded": 1}, "overloaded"),
+        ({"unhealthy": "yes"}, "unhealthy"),
         ({"stall_seconds": -1}, "stall_seconds: a number of seconds from 0 to 86400 is needed, not -1"),
         ({"stall_seconds": True}, "stall_seconds"),
         ({"refuse_seconds": "forever"}, "refuse_seconds"),
@@ -55,6 +56,8 @@ def test_other_orders_are_refused_with_what_is_accepted(body: Any, complaint: st
         ("first_byte_delay_seconds=0.5", ("first_byte_delay_seconds", 0.5)),
         ("overloaded", ("overloaded", True)),
         ("overloaded=false", ("overloaded", False)),
+        ("unhealthy", ("unhealthy", True)),
+        ("unhealthy=false", ("unhealthy", False)),
     ],
 )
 def test_the_command_line_writes_faults_as_name_and_value(text: str, pair: tuple[str, Any]) -> None:
@@ -63,7 +66,7 @@ def test_the_command_line_writes_faults_as_name_and_value(text: str, pair: tuple
 
 
 @pytest.mark.parametrize(
-    "text", ["", "die", "die_after_events", "die_after_events=x", "stall_seconds=1", "overloaded=yes"]
+    "text", ["", "die", "die_after_events", "die_after_events=x", "stall_seconds=1", "overloaded=yes", "unhealthy=1"]
 )
 def test_the_command_line_refuses_other_faults(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
@@ -79,3 +82,10 @@ def test_a_plan_for_some_requests_is_used_up() -> None:
 def test_a_plan_without_a_number_holds_for_all() -> None:
     faults = Faults(FaultPlan(overloaded=True))
     assert all(faults.meet().overloaded for _ in range(10))
+
+
+def test_ill_health_is_no_fault_of_requests_and_outlasts_them() -> None:
+    faults = Faults(FaultPlan(unhealthy=True, overloaded=True, times=1))
+    assert faults.meet().overloaded
+    spent = faults.meet()
+    assert (spent.overloaded, spent.unhealthy, faults.plan.unhealthy) == (False, True, True)

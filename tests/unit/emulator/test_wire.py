@@ -101,3 +101,39 @@ def test_only_one_version_drops_the_errors_of_chat_streams() -> None:
         version for version in ("1.4.5", "2.3.1", "2.4.0", "2.4.1", "3.3.5") if wire_rules(version).drops_chat_errors
     ]
     assert dropping == ["2.4.0"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "before", "since"),
+    [
+        ("vertex_chats", "2.2.0", "2.3.0"),
+        ("invocations_by_form", "2.3.1", "2.4.0"),
+        ("takes_max_completion_tokens", "3.0.1", "3.0.2"),
+        ("names_requested_model", "2.4.1", "3.0.0"),
+        ("tells_models", "2.2.0", "2.3.0"),
+        ("prompt_lists", "2.0.0", "2.0.1"),
+        ("done", "2.1.1", "2.2.0"),
+    ],
+)
+def test_what_came_with_a_version_was_not_there_before(rule: str, before: str, since: str) -> None:
+    assert (getattr(wire_rules(before), rule), getattr(wire_rules(since), rule)) == (False, True)
+
+
+def test_the_body_limit_the_prompt_s_tokens_and_the_word_for_no_end_changed_too() -> None:
+    assert (wire_rules("2.4.0").payload_limit_bytes, wire_rules("2.4.1").payload_limit_bytes) == (2_097_152, 2_000_000)
+    assert (wire_rules("2.4.1").prefill_details, wire_rules("3.0.0").prefill_details) == (True, False)
+    assert wire_rules("2.2.0").incomplete_stream == ("Incomplete generation", "incomplete_generation")
+    assert wire_rules("2.3.0").incomplete_stream == ("Incomplete generation stream", "incomplete_generation_stream")
+
+
+@pytest.mark.parametrize(
+    ("version", "last"),
+    [
+        ("2.0.0", ["validation_workers", "version", "sha", "docker_label"]),
+        ("2.0.1", ["validation_workers", "max_client_batch_size", "version", "sha", "docker_label"]),
+        ("2.0.3", ["validation_workers", "max_client_batch_size", "router", "version", "sha", "docker_label"]),
+    ],
+)
+def test_info_learnt_its_last_fields_one_after_the_other(version: str, last: list[str]) -> None:
+    told = list(info(ReplicaParameters(version=version, max_batch_prefill_tokens=8192), "m"))
+    assert told[told.index("validation_workers") :] == last
