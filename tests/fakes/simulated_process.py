@@ -2,15 +2,14 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import orjson
 
-LLMSHED = Path(sys.executable).with_name("llmshed")
+from fakes.programs import LLMSHED
+
 END_SECONDS = 30.0
 QUICK = ("--output-mean", "ceiling", "--step-seconds", "0.001", "--decode-sequence-seconds", "0")
 """Options of a replica whose answers run to their ceiling, in a millisecond a token."""
