@@ -6,8 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 
 from replaying import Outcome, Sent
+
+from llmshed.workload.readers.arena import read_measured
+from llmshed.workload.readers.reading import Reading
 
 OWN = Path(__file__).resolve().parent / "data"
 
@@ -75,12 +79,19 @@ def burst(speed: float) -> list[Sent]:
 
 
 def arena(data: Path) -> list[Outcome]:
-    """Return the requests of the arena trace with the latencies that were measured."""
+    """Return the requests of the arena trace with the latencies that were measured.
+
+    Raises:
+        ValueError: a request has none.
+    """
     outcomes = []
-    for row in _rows(data / "traces" / "arena_fcfs_a10g.csv.gz"):
-        at = float(row["arrival_s"])
-        sent = Sent(at, int(row["prompt_len"]), int(row["output_len"]))
-        outcomes.append(Outcome(sent, at + float(row["first_token_latency_s"]), at + float(row["request_latency_s"])))
+    content = gzip.decompress((data / "traces" / "arena_fcfs_a10g.csv.gz").read_bytes())
+    for one in read_measured([content], Reading(Random(0))):  # noqa: S311 - nothing is missing, so nothing is drawn
+        if one.first_token_seconds is None or one.whole_seconds is None:
+            raise ValueError(f"{one.request} was not measured")
+        at = one.request.at_seconds
+        sent = Sent(at, one.request.input_tokens, one.request.true_output_tokens)
+        outcomes.append(Outcome(sent, at + one.first_token_seconds, at + one.whole_seconds))
     return outcomes
 
 

@@ -46,7 +46,11 @@ class SloraPool:
 
 
 def replay_slora(times: StepTimes, pool: SloraPool, requests: Iterable[Sent]) -> list[Outcome]:
-    """Run requests through S-LoRA's scheduler, and return what came of them in the order of their ends."""
+    """Run requests through S-LoRA's scheduler, and return what came of them in the order of their ends.
+
+    Raises:
+        ValueError: a request does not fit the pool though nothing else runs.
+    """
     coming, waiting = deque(requests), deque[Sent]()
     running: list[_Running] = []
     outcomes: list[Outcome] = []
@@ -57,6 +61,8 @@ def replay_slora(times: StepTimes, pool: SloraPool, requests: Iterable[Sent]) ->
         while coming and coming[0].at <= now:
             waiting.append(coming.popleft())
         joining = _join(pool, running, waiting) if not running or steps >= STEPS_BETWEEN_JOINS else []
+        if not (joining or running):
+            raise ValueError(f"the pool never has room for {waiting[0]}")
         if joining:
             now += times.seconds(_prefill(joining))
             steps = 0

@@ -5,7 +5,6 @@ exact; quantiles, and so the edges of the input quartiles, are within 1 % of the
 """
 
 import math
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -66,10 +65,6 @@ class TraceSummary:
     cut: int
     with_blocks: int
     with_session: int
-
-    def input_quartile(self, input_tokens: int) -> int:
-        """Return 0 for a prompt among the shortest quarter, 3 for one among the longest."""
-        return bisect_left(self.input_quartile_edges, input_tokens)
 
 
 class TraceTally:
