@@ -92,12 +92,12 @@ _H100, _A10G = "llama-3-8b-h100", "llama-3-8b-a10g"
 # H100 is the least there is and serves several times a trace's rate, so its slices are played faster, lest a few
 # requests be repeated many times; and four times mooncake's rate does not fill it.
 _SLICES = (
-    ("azure_conv", _A10G, 2, 0.0, 100.0, 60.0, 1, 1),
-    ("azure_conv", _H100, 1, 0.0, 96.0, 80.0, 4, 1),
+    ("azure_conv", _A10G, 2, 0.0, 100.0, 50.0, 1, 1),
+    ("azure_conv", _H100, 1, 0.0, 96.0, 56.0, 4, 1),
     ("azure_code", _A10G, 4, 1332.0, 120.0, 60.0, 1, 1),
-    ("azure_code", _H100, 1, 1332.0, 96.0, 80.0, 4, 1),
-    ("mooncake", _A10G, 2, 0.0, 160.0, 120.0, 1, 1),
-    ("mooncake", _H100, 1, 0.0, 96.0, 80.0, 4, 2),
+    ("azure_code", _H100, 1, 1332.0, 96.0, 56.0, 4, 1),
+    ("mooncake", _A10G, 2, 0.0, 160.0, 90.0, 1, 1),
+    ("mooncake", _H100, 1, 0.0, 96.0, 56.0, 4, 2),
 )
 """Trace, replica, how many, beginning, seconds under `pow2`, seconds under the flat rules, hurry, overlay."""
 CASES = tuple(
