@@ -142,7 +142,7 @@ class TestWhatIsKnownToDiffer:
 
 @pytest.mark.slow
 def test_a_client_model_makes_the_retries_that_are_folded(cli: Cli, case: Case, tmp_path: Path) -> None:
-    named = [replace(request, session=f"f{number}") for number, request in enumerate(too_much(30.0, 24.0))]
+    named = [replace(request, session=f"f{number}") for number, request in enumerate(too_much(40.0, 16.0))]
     log = tmp_path / "decisions.jsonl"
     log.write_bytes(b"".join(virtual_log(named, ClientModel.SDK)))
     options = ("whatif", "--trace", log, "--replica", case.right, "x2", "--config", case.config, "--json")

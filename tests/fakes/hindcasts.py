@@ -57,6 +57,8 @@ seconds_per_decoding_sequence = {sequence}
 seconds_per_attention_pair = 0.0
 seconds_per_resident_token = 0.0
 """
+MEAN_OUTPUT_TOKENS = 128
+"""Above most ceilings, so that most answers run to theirs and no single length decides much."""
 CONFIG = """
 [lanes.interactive]
 max_input_tokens = 600
@@ -73,7 +75,7 @@ replicas = [{replicas}]
 def replica_file(folder: Path, factor: float = 1.0) -> Path:
     """Write the replica with its step times multiplied, and return its file."""
     path = folder / f"replica-{factor:g}.toml"
-    times = {"step": 0.005, "weights": 0.025, "prefill": 0.000_125, "sequence": 0.000_5}
+    times = {"step": 0.0075, "weights": 0.0375, "prefill": 0.000_2, "sequence": 0.000_75}
     path.write_text(REPLICA.format(**{name: seconds * factor for name, seconds in times.items()}))
     return path
 
@@ -84,7 +86,7 @@ def config_text(urls: tuple[str, ...], ceiling_tokens: int = 12_000) -> str:
 
 
 def too_much(seconds: float, rate: float, seed: int = 1) -> list[TracedRequest]:
-    """Return Poisson traffic of both lanes: three in four short, the others of 700 to 1,500 tokens."""
+    """Return Poisson traffic of both lanes: three in four short, the others of 650 to 1,000 tokens."""
     rng = random.Random(seed)  # noqa: S311 - one seed, one traffic
     requests: list[TracedRequest] = []
     at = rng.expovariate(rate)
@@ -95,9 +97,9 @@ def too_much(seconds: float, rate: float, seed: int = 1) -> list[TracedRequest]:
                 at_seconds=at,
                 input_tokens=min(int(rng.lognormvariate(math.log(150), 0.7)) + 1, 600)
                 if short
-                else rng.randint(700, 1500),
-                true_output_tokens=1 + int(rng.expovariate(1 / 40)),
-                asked_output_tokens=rng.choice((64, 128, 256)) if short else rng.choice((128, 256)),
+                else rng.randint(650, 1000),
+                true_output_tokens=1 + int(rng.expovariate(1 / MEAN_OUTPUT_TOKENS)),
+                asked_output_tokens=rng.choice((32, 64, 96)) if short else rng.choice((64, 96)),
                 intent=Intent.INTERACTIVE,
             )
         )
@@ -111,7 +113,7 @@ def virtual_log(traffic: list[TracedRequest], clients: ClientModel = ClientModel
         version="3.0.1",
         kv_tokens=12_000,
         max_batch_prefill_tokens=8192,
-        step_times=StepTimes(0.005, 0.000_125, 0.000_5, 0.025, seconds_per_sequence=0.000_03),
+        step_times=StepTimes(0.0075, 0.000_2, 0.000_75, 0.0375, seconds_per_sequence=0.000_03),
     )
     config = load_config(config_text(("http://10.0.0.7:8080", "http://10.0.0.8:8080")), "llmshed.toml", {}, {}).config
     setting = setting_from(config, {}, parameters, {"main": 2})

@@ -26,7 +26,7 @@ SECONDS = 120.0
 
 @pytest.fixture(scope="module")
 def log() -> list[bytes]:
-    return virtual_log(too_much(SECONDS, 24.0))
+    return virtual_log(too_much(SECONDS, 14.0))
 
 
 def foretold(
@@ -37,7 +37,7 @@ def foretold(
     text = config_text(("http://10.0.0.7:8080", "http://10.0.0.8:8080"), ceiling_tokens)
     config = load_config(text, "llmshed.toml", {}, {}).config
     times = StepTimes(
-        0.005 * factor, 0.000_125 * factor, 0.000_5 * factor, 0.025 * factor, seconds_per_sequence=0.000_03 * factor
+        0.0075 * factor, 0.000_2 * factor, 0.000_75 * factor, 0.0375 * factor, seconds_per_sequence=0.000_03 * factor
     )
     parameters = ReplicaParameters(version="3.0.1", kv_tokens=12_000, max_batch_prefill_tokens=8192, step_times=times)
     draws = []
