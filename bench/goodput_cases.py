@@ -33,6 +33,7 @@ class Case:
         seconds: how long it is.
         hurry: how many times as fast as it came the slice is played; its rate is set apart from that.
         overlay: copies of the trace, laid over each other, whose rate counts as its own when 1x is looked for.
+        gateway_time: whether the gateway's own time for each request is charged.
         ceiling: where output ceilings come from.
     """
 
@@ -43,6 +44,7 @@ class Case:
     seconds: float
     hurry: int
     overlay: int
+    gateway_time: bool
     ceiling: CeilingRule
 
     @property
@@ -90,20 +92,21 @@ TRACES = {
 _H100, _A10G = "llama-3-8b-h100", "llama-3-8b-a10g"
 # azure_code comes in bursts with empty minutes between: a slice from its beginning would hold little but silence. One
 # H100 is the least there is and serves several times a trace's rate, so its slices are played faster, lest a few
-# requests be repeated many times; and four times mooncake's rate does not fill it.
+# requests be repeated many times; four times mooncake's rate does not fill it; and ten times what it serves is more
+# than one process of a gateway can count, which would hide what policies do.
 _SLICES = (
-    ("azure_conv", _A10G, 2, 0.0, 100.0, 50.0, 1, 1),
-    ("azure_conv", _H100, 1, 0.0, 96.0, 56.0, 4, 1),
-    ("azure_code", _A10G, 4, 1332.0, 120.0, 60.0, 1, 1),
-    ("azure_code", _H100, 1, 1332.0, 96.0, 56.0, 4, 1),
-    ("mooncake", _A10G, 2, 0.0, 160.0, 90.0, 1, 1),
-    ("mooncake", _H100, 1, 0.0, 96.0, 56.0, 4, 2),
+    ("azure_conv", _A10G, 2, 0.0, (100.0, 60.0), 1, 1, True),
+    ("azure_conv", _H100, 1, 0.0, (64.0, 48.0), 4, 1, False),
+    ("azure_code", _A10G, 4, 1332.0, (120.0, 60.0), 1, 1, True),
+    ("azure_code", _H100, 1, 1332.0, (64.0, 48.0), 4, 1, False),
+    ("mooncake", _A10G, 2, 0.0, (160.0, 100.0), 1, 1, True),
+    ("mooncake", _H100, 1, 0.0, (64.0, 48.0), 4, 2, False),
 )
-"""Trace, replica, how many, beginning, seconds under `pow2`, seconds under the flat rules, hurry, overlay."""
+"""Trace, replica, how many, beginning, seconds under `pow2` and under a flat rule, hurry, overlay, gateway's time."""
 CASES = tuple(
-    Case(trace, replica, replicas, begin, seconds if ceiling is CeilingRule.POW2 else shorter, hurry, overlay, ceiling)
+    Case(trace, replica, count, begin, long if ceiling is CeilingRule.POW2 else short, hurry, overlay, timed, ceiling)
     for ceiling in CEILINGS
-    for trace, replica, replicas, begin, seconds, shorter, hurry, overlay in _SLICES
+    for trace, replica, count, begin, (long, short), hurry, overlay, timed in _SLICES
 )
 """Every case, all slices under one ceiling rule after the other."""
 

@@ -19,12 +19,12 @@ from llmshed.simulation.parameters import ReplicaParameters
 from llmshed.whatif.gate import Gate
 from llmshed.whatif.gates.levels import OracleLevel
 from llmshed.whatif.gates.table import build_gate, oracle_gate
-from llmshed.whatif.measures import quartile_edges
 from llmshed.whatif.report import RunReport
 from llmshed.whatif.setting import Setting
 from llmshed.whatif.staging import setting_from
 from llmshed.whatif.world import RunPlan, simulate
 from llmshed.workload.clients import ClientModel
+from llmshed.workload.summary import quartile_edges
 
 Figures = dict[str, Any]
 """What is kept of a run: numbers and lists by name, fit for JSON."""
@@ -99,6 +99,8 @@ def _setting(cell: Cell) -> Setting:
     parameters, profile = _replica(cell.case.replica)
     config = load_config(_CONFIG, "bench/goodput", {}, {}).config
     setting = setting_from(config, {"main": profile}, parameters, {"main": cell.case.replicas})
+    if not cell.case.gateway_time:
+        setting = replace(setting, gateway_seconds_per_request=0.0, gateway_seconds_per_input_token=0.0)
     if cell.step_time_error == 0:
         return setting
     times = parameters.step_times

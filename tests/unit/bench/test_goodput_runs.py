@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import goodput_runs
 import pytest
 from goodput_cases import CASES, Case, Cell, sliced, traffic
 from goodput_grid import oracle_cells
@@ -62,6 +63,14 @@ def test_longer_steps_than_anybody_knows_make_answers_slower() -> None:
     right, slow = (run_cell(Cell(SHORT, "ours", 1.0, step_time_error=error)) for error in (0.0, 0.2))
     assert slow["tpot_p95_seconds"] / right["tpot_p95_seconds"] > 1.1
     assert slow["feasible"] == right["feasible"]
+
+
+def test_the_gateways_own_time_is_charged_where_the_case_says_so() -> None:
+    charged, free = (
+        goodput_runs._setting(Cell(replace(SHORT, gateway_time=charge), "ours", 1.0)) for charge in (True, False)
+    )
+    assert (charged.gateway_seconds_per_request, charged.gateway_seconds_per_input_token) == (0.002, 0.000_001_5)
+    assert (free.gateway_seconds_per_request, free.gateway_seconds_per_input_token) == (0.0, 0.0)
 
 
 def test_the_oracle_is_run_at_its_level() -> None:
