@@ -82,6 +82,18 @@ class EngineFacts:
         steps = full_steps + (1 if rest else 0)
         return PrefillTime(seconds, seconds - steps * self.decode_seconds(batch))
 
+    def worth_ratio(
+        self, true_tokens: int, output_tokens: int, sequences: int, work: PromptWork, batch: Batch
+    ) -> float:
+        """Return the tokens of a request for each second that it costs, by those of short prompts in a second.
+
+        It costs the time by which its prompts, and each of its output tokens, make the steps longer.
+        """
+        joined = Batch(batch.sequences + sequences, batch.resident_tokens + true_tokens)
+        longer = self.decode_seconds(joined) - self.decode_seconds(batch)
+        seconds = self.prefill(work, batch).stall_seconds + output_tokens * longer
+        return true_tokens * self._times.seconds_per_prefill_token / max(seconds, 1e-9)
+
     def kv_tokens_of(self, input_tokens: int, ceiling_tokens: int, true_output_tokens: int) -> int:
         """Return the most KV that a sequence ever holds, in whole blocks.
 

@@ -14,6 +14,9 @@ LEVEL_STEPS = 8
 RESERVES = (0.4, 0.0)
 """Reserves that are tried by default; the first is the one of an oracle that is not tuned."""
 
+WORTHS = (0.0, 0.4, 0.5, 0.7)
+"""Least worths that are tried by default; the first serves everybody."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class OracleLevel:
@@ -24,10 +27,14 @@ class OracleLevel:
             alone may exceed it.
         reserve_ratio: share of a request's slack that must be left when its prompt is begun while others wait; 0 to
             below 1. Slack is the TTFT objective less the TTFT on an idle replica.
+        worth_ratio: least worth of a request while others wait, 0 or more. Worth is its true tokens for each second by
+            which it makes the engine's work longer, as a multiple of the tokens of short prompts that the engine
+            computes in a second. What is cached takes no time.
     """
 
     tokens: int
     reserve_ratio: float = RESERVES[0]
+    worth_ratio: float = WORTHS[0]
 
     def __post_init__(self) -> None:
         """Refuse a level that lets nothing through."""
@@ -35,6 +42,8 @@ class OracleLevel:
             raise ValueError(f"a level of {self.tokens} tokens is none; accepted are 1 and more")
         if not 0 <= self.reserve_ratio < 1:
             raise ValueError(f"a reserve of {self.reserve_ratio:g} leaves no slack; accepted are 0 to below 1")
+        if not self.worth_ratio >= 0:
+            raise ValueError(f"a worth of {self.worth_ratio:g} means nothing; accepted are 0 and more")
 
 
 def highest_level(setting: Setting) -> OracleLevel:
@@ -43,10 +52,15 @@ def highest_level(setting: Setting) -> OracleLevel:
 
 
 def oracle_levels(setting: Setting, steps: int = LEVEL_STEPS) -> tuple[OracleLevel, ...]:
-    """Return levels to try, the lowest first, each with every reserve; see `LEVEL_STEPS` and `RESERVES`."""
+    """Return levels to try, the lowest first: each with every reserve, and with every worth at the first reserve.
+
+    See `LEVEL_STEPS`, `RESERVES` and `WORTHS`. Whoever has to save runs finds the tokens at the first reserve and
+    worth, then the others at those tokens.
+    """
     most = highest_level(setting).tokens
     tokens = {max(int(most / 2 ** (step / 2)), 1) for step in range(steps)}
-    return tuple(sorted(OracleLevel(level, reserve) for level in tokens for reserve in RESERVES))
+    sorts = {(reserve, WORTHS[0]) for reserve in RESERVES} | {(RESERVES[0], worth) for worth in WORTHS}
+    return tuple(sorted(OracleLevel(level, *sort) for level in tokens for sort in sorts))
 
 
 def best_oracle(

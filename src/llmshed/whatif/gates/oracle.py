@@ -7,8 +7,10 @@ would miss its pace by it. It is refused when its first token could no longer be
 
 Under overload whoever is first in a line has waited until its last instant. Then only short prompts are still in time,
 and nobody may join their step, so that steps are filled by one prompt each. So the oracle keeps a reserve: while others
-wait behind it, the first is refused unless its prompt is begun with a share of its slack left. Level and reserve are
-what it does not know by itself: `best_oracle` tries several and keeps the best.
+wait behind it, the first is refused unless its prompt is begun with a share of its slack left. And those who may wait
+for longest are the longest prompts, which bring the fewest tokens for the time that they take. So it may ask for worth:
+while others wait, one that brings too few is refused. Level, reserve and worth are what it does not know by itself:
+`best_oracle` tries several and keeps the best.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,6 +28,9 @@ from llmshed.whatif.gates.rule import Rule, TurnAway
 from llmshed.whatif.gates.station import Forecast, Station
 from llmshed.whatif.gates.work import Work
 from llmshed.whatif.setting import Setting
+
+LATE_EVERYWHERE = TurnAway(Reason.DEADLINE_INFEASIBLE, "its first token would come after its objective everywhere")
+UNWORTHY = TurnAway(Reason.TOKEN_BUDGET_EXHAUSTED, "it has too few tokens for the time that it would take from others")
 
 
 class Oracle(Rule):
@@ -55,22 +60,31 @@ class Oracle(Rule):
     def place(
         self, work: Work, candidates: Sequence[Replica], behind: Iterable[Work], now: float
     ) -> Replica | TurnAway | None:
-        """Return where its first token comes soonest of those that can take it, or that it comes too late anywhere."""
+        """Return where its first token comes soonest of those that can take it, or why it should go nowhere."""
         passenger = self._passenger(work, candidates[0])
-        reserve = self._level.reserve_ratio if any(other.key != work.key for other in behind) else 0.0
-        in_time: list[tuple[float, int, str, Replica, Forecast]] = []
-        for replica in candidates:
-            station = self._stations[replica.spec.name]
-            forecast = station.forecast(passenger, now)
-            if _is_in_time(passenger, forecast, reserve):
-                in_time.append(
-                    (forecast.first_token_at, station.hold.true_tokens, replica.spec.name, replica, forecast)
-                )
+        # Who gives way gives way to somebody: alone in its line everybody is served who can be.
+        followed = any(other.key != work.key for other in behind)
+        stations = {replica.spec.name: self._stations[replica.spec.name] for replica in candidates}
+        forecasts = {name: station.forecast(passenger, now) for name, station in stations.items()}
+        reserve = self._level.reserve_ratio if followed else 0.0
+        in_time = [replica for replica in candidates if _is_in_time(passenger, forecasts[replica.spec.name], reserve)]
         if not in_time:
-            del self._passengers[work.key]
-            return TurnAway(Reason.DEADLINE_INFEASIBLE, "its first token would come after its objective everywhere")
-        for _, _, name, replica, forecast in sorted(in_time, key=lambda entry: entry[:3]):
-            if self._takes(self._stations[name], passenger, forecast, now):
+            return self._turned_away(work, LATE_EVERYWHERE)
+        least = self._level.worth_ratio if followed else 0.0
+        worthy = [
+            replica
+            for replica in in_time
+            if stations[replica.spec.name].worth_ratio(passenger, forecasts[replica.spec.name]) >= least
+        ]
+        if not worthy:
+            return self._turned_away(work, UNWORTHY)
+
+        def sooner(replica: Replica) -> tuple[float, int, str]:
+            name = replica.spec.name
+            return forecasts[name].first_token_at, stations[name].hold.true_tokens, name
+
+        for replica in sorted(worthy, key=sooner):
+            if self._takes(stations[replica.spec.name], passenger, forecasts[replica.spec.name], now):
                 return replica
         return None
 
@@ -128,6 +142,10 @@ class Oracle(Rule):
         if set(self._where) != set(self._books.running):
             wrong.append("those on board are not those that run")
         return wrong
+
+    def _turned_away(self, work: Work, why: TurnAway) -> TurnAway:
+        del self._passengers[work.key]
+        return why
 
     def _takes(self, station: Station, passenger: Passenger, forecast: Forecast, now: float) -> bool:
         """Say whether a replica takes it now; if time alone may change that, it is looked at again then."""

@@ -109,6 +109,12 @@ class Station:
             work, start, start + together.seconds, under_way + together.stall_seconds, together.stall_seconds, retry_at
         )
 
+    def worth_ratio(self, passenger: Passenger, forecast: Forecast) -> float:
+        """Return how much a passenger brings for what it costs here; see `OracleLevel`."""
+        return self._facts.worth_ratio(
+            passenger.true_tokens, passenger.output_tokens, passenger.sequences, forecast.work, self._batch()
+        )
+
     def spare_from(self, passenger: Passenger, forecast: Forecast, now: float) -> float | None:
         """Return None if nobody who decodes misses its pace by the passenger, else when that may have changed.
 

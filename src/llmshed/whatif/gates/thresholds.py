@@ -17,7 +17,7 @@ from llmshed.whatif.gates.work import Work
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """The extension's own defaults.
+    """The extension's own defaults; docs/whatif-policies.md says where each stands.
 
     Args:
         queue_requests: depth of an engine's queue at which it counts as saturated.

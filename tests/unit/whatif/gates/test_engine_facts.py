@@ -87,3 +87,10 @@ def test_vllm_takes_blocks_as_tokens_come() -> None:
     facts = EngineFacts(VllmParameters(max_num_seqs=7, max_num_batched_tokens=2000))
     assert facts.kv_tokens_of(100, 4000, 21) == 128
     assert (facts.most_sequences, facts.step_prefill_tokens) == (7, 2000)
+
+
+def test_worth_is_what_short_prompts_would_bring_in_the_same_time() -> None:
+    facts = EngineFacts(GPU)  # 0.1 ms a prompt token, 0.2 ms for each token of another sequence
+    assert facts.worth_ratio(1001, 1, 1, prompt_work(1000), NOBODY) == pytest.approx(1.0, rel=1e-2)
+    assert facts.worth_ratio(1500, 500, 1, prompt_work(1000), Batch(3, 0)) == pytest.approx(0.15 / (0.1 + 0.1))
+    assert facts.worth_ratio(1500, 500, 1, prompt_work(1000, 900), Batch(3, 0)) == pytest.approx(0.15 / (0.01 + 0.1))

@@ -13,8 +13,10 @@ def test_the_highest_level_is_what_the_kv_holds_and_the_others_halve_at_every_se
     assert sorted({level.tokens for level in levels}) == [
         most // 4, int(most / 8**0.5), most // 2, int(most / 2**0.5), most,
     ]  # fmt: skip
-    assert {level.reserve_ratio for level in levels} == {0.0, 0.4}
-    assert len(levels) == 10
+    assert {(level.reserve_ratio, level.worth_ratio) for level in levels} == {
+        (0.0, 0.0), (0.4, 0.0), (0.4, 0.4), (0.4, 0.5), (0.4, 0.7),
+    }  # fmt: skip
+    assert len(levels) == 25
 
 
 def test_the_best_level_has_the_greatest_goodput_and_of_equals_is_the_lowest() -> None:
@@ -39,3 +41,9 @@ def test_no_levels_have_no_best() -> None:
 def test_a_level_that_lets_nothing_through_is_refused(tokens: int, reserve: float) -> None:
     with pytest.raises(ValueError, match="accepted are"):
         OracleLevel(tokens, reserve)
+
+
+@pytest.mark.parametrize("worth", [-0.1, float("nan")])
+def test_a_worth_that_means_nothing_is_refused(worth: float) -> None:
+    with pytest.raises(ValueError, match="accepted are 0 and more"):
+        OracleLevel(1, 0.4, worth)

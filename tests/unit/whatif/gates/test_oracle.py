@@ -124,3 +124,17 @@ def test_an_answer_of_several_chunks_is_known_to_compute_its_prompt_again() -> N
     knocker.knock(1000, 4096, true_output=2500)
     (passenger,) = knocker.gate._rule._stations["main-1"]._ahead.values()  # type: ignore[attr-defined]  # what it knows
     assert [(one.after_tokens, one.work.tokens) for one in passenger.repeats] == [(1024, 2024), (2048, 3048)]
+
+
+def test_who_brings_too_few_tokens_for_its_time_gives_way_only_to_those_behind_it() -> None:
+    slow_pairs = replace(GPU, step_times=replace(GPU.step_times, seconds_per_attention_pair=5e-8))
+    alone, followed = (
+        Knocker(lambda s: oracle_gate(s, OracleLevel(8000, 0.0, 0.7)), stage(parameters=slow_pairs)) for _ in range(2)
+    )
+    for knocker in (alone, followed):
+        knocker.knock(500, 10)
+        knocker.knock(7500, 10)  # 2.15 s for what short prompts do in 0.75 s
+    (evicted,) = [action for action in followed.knock(500, 10) if isinstance(action, Evict)]
+    assert (evicted.key, evicted.verdict.reason) == (2, Reason.TOKEN_BUDGET_EXHAUSTED)
+    alone.tell(FirstToken(1), 0.1)
+    assert [one.key for one in alone.tell(Finished(1), 0.2) if isinstance(one, Dispatch)] == [2]
