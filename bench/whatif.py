@@ -16,7 +16,6 @@ from pathlib import Path
 from llmshed.config.loading import load_config
 from llmshed.simulation.hardware.parsing import parse_replica
 from llmshed.simulation.parameters import ReplicaParameters
-from llmshed.whatif.measures import quartile_edges
 from llmshed.whatif.report import RunReport
 from llmshed.whatif.staging import build_controller, setting_from
 from llmshed.whatif.world import RunPlan, simulate
@@ -26,6 +25,7 @@ from llmshed.workload.readers.azure import read_azure
 from llmshed.workload.readers.reading import Reading
 from llmshed.workload.request import TracedRequest
 from llmshed.workload.scaling import in_rate
+from llmshed.workload.summary import quartile_edges
 
 ROOT = Path(__file__).resolve().parents[1]
 REPLICA = ROOT / "profiles" / "replicas" / "llama-3-8b-h100.toml"

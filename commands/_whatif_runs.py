@@ -102,8 +102,7 @@ def _report(study: Study, stage: "Stage", policy: str, scale: float, told: Calla
 
 def plan_of(study: Study) -> RunPlan:
     """Return how every run is looked at: with the quartiles of the traffic as it is."""
-    first, second, third = study.traffic.summary.input_quartile_edges
-    return RunPlan((round(first), round(second), round(third)))
+    return RunPlan(study.traffic.summary.input_quartile_edges)
 
 
 def _arrivals(study: Study, scale: float) -> "Iterator[TracedRequest]":

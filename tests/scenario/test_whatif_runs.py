@@ -15,7 +15,6 @@ from fakes.stages import EDGES, OpenGate, made_up, run, stage
 from fakes.traces import seeded, unpacked
 from llmshed.simulation.cost import StepTimes
 from llmshed.simulation.parameters import ReplicaParameters
-from llmshed.whatif.measures import quartile_edges
 from llmshed.whatif.report import RunReport
 from llmshed.whatif.setting import Setting
 from llmshed.whatif.staging import build_controller
@@ -26,6 +25,7 @@ from llmshed.workload.readers.azure import read_azure
 from llmshed.workload.readers.reading import Reading
 from llmshed.workload.request import TracedRequest
 from llmshed.workload.scaling import in_rate
+from llmshed.workload.summary import quartile_edges
 
 TESTS = Path(__file__).resolve().parents[1]
 

@@ -9,8 +9,6 @@ from llmshed.whatif.gaps import Gap
 from llmshed.whatif.report import Cell, Fairness, Slice
 from llmshed.whatif.slices import SliceTally, merged
 from llmshed.whatif.visits import Try, Visit
-from llmshed.workload.request import TracedRequest
-from llmshed.workload.sketch import QuantileSketch
 
 QUARTILES = (1, 2, 3, 4)
 
@@ -26,15 +24,6 @@ class Figures(NamedTuple):
     quartiles: tuple[Slice, ...]
     cells: tuple[Cell, ...]
     fairness: Fairness
-
-
-def quartile_edges(trace: Iterable[TracedRequest]) -> tuple[int, int, int]:
-    """Return the input tokens that a quarter, a half and three quarters of the prompts do not exceed, to 1 %."""
-    lengths = QuantileSketch()
-    for traced in trace:
-        lengths.add(traced.input_tokens)
-    first, second, third = (round(edge or 0) for edge in lengths.quantiles((0.25, 0.5, 0.75)))
-    return first, second, third
 
 
 class Tally:

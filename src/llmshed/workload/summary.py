@@ -58,7 +58,7 @@ class TraceSummary:
     interarrival_cv: float | None
     input_tokens: LengthSummary
     output_tokens: LengthSummary
-    input_quartile_edges: tuple[float, float, float]
+    input_quartile_edges: tuple[int, int, int]
     tenants: int
     imputed: int
     with_ceiling: int
@@ -116,7 +116,7 @@ class TraceTally:
             interarrival_cv=self._interarrival_cv(duration),
             input_tokens=_lengths(self._input, self._input_total),
             output_tokens=_lengths(self._output, self._output_total),
-            input_quartile_edges=_quartile_edges(self._input),
+            input_quartile_edges=_edges(self._input),
             tenants=len(self._tenants),
             imputed=self._imputed,
             with_ceiling=self._with_ceiling,
@@ -153,11 +153,19 @@ def summarise(requests: Iterable[TracedRequest]) -> TraceSummary:
     return tally.summary()
 
 
+def quartile_edges(requests: Iterable[TracedRequest]) -> tuple[int, int, int]:
+    """Return the edges of the input quartiles as a summary has them, without the rest; zeros without any request."""
+    lengths = QuantileSketch()
+    for request in requests:
+        lengths.add(request.input_tokens)
+    return _edges(lengths)
+
+
 def _lengths(sketch: QuantileSketch, total: int) -> LengthSummary:
     told = zip(QUANTILE_SHARES, sketch.quantiles(QUANTILE_SHARES), strict=True)
     return LengthSummary(total / sketch.count, {share: value for share, value in told if value is not None}, total)
 
 
-def _quartile_edges(sketch: QuantileSketch) -> tuple[float, float, float]:
-    first, second, third = (value or 0.0 for value in sketch.quantiles((0.25, 0.5, 0.75)))
+def _edges(sketch: QuantileSketch) -> tuple[int, int, int]:
+    first, second, third = (round(edge or 0) for edge in sketch.quantiles((0.25, 0.5, 0.75)))
     return first, second, third

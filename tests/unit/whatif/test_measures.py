@@ -7,7 +7,7 @@ import pytest
 from fakes.stages import EDGES, stage, traced
 from llmshed.admission.request import Intent, PriorityClass
 from llmshed.whatif.door import Door
-from llmshed.whatif.measures import Tally, quartile_edges
+from llmshed.whatif.measures import Tally
 from llmshed.whatif.visits import Try, Visit
 
 DOOR = Door(stage(), EDGES)
@@ -124,9 +124,3 @@ def test_a_second_first_token_of_a_visit_is_no_second_service() -> None:
     assert told.starvation.never_served_share == 0.0
     assert told.starvation.longest_wait_seconds == 0.5
     assert told.starvation.longest_gap_seconds == 2.0, "a request that is lost after its first token waited for none"
-
-
-def test_edges_are_the_quartiles_of_the_prompts() -> None:
-    edges = quartile_edges(traced(0.0, input_tokens) for input_tokens in range(1, 1002))
-    assert list(edges) == pytest.approx([251, 501, 751], rel=0.011)
-    assert quartile_edges([]) == (0, 0, 0)

@@ -13,7 +13,7 @@ from llmshed.workload.readers.arena import read_arena
 from llmshed.workload.readers.azure import read_azure
 from llmshed.workload.readers.mooncake import read_mooncake
 from llmshed.workload.request import TracedRequest
-from llmshed.workload.summary import LengthSummary, TraceTally, summarise
+from llmshed.workload.summary import LengthSummary, TraceTally, quartile_edges, summarise
 
 FILES: list[tuple[str, Reader]] = [
     ("azure_code_2023.csv.gz", read_azure),
@@ -55,6 +55,13 @@ def test_quartile_edges_part_the_prompts_in_quarters(data_dir: Path) -> None:
     for request in requests:
         counts[bisect_left(told.input_quartile_edges, request.input_tokens)] += 1
     assert all(count / len(requests) == pytest.approx(0.25, abs=0.015) for count in counts)
+    assert quartile_edges(requests) == told.input_quartile_edges
+
+
+def test_quartile_edges_are_told_without_a_summary_too() -> None:
+    edges = quartile_edges(TracedRequest(0.0, input_tokens, 5) for input_tokens in range(1, 1002))
+    assert list(edges) == pytest.approx([251, 501, 751], rel=0.011)
+    assert quartile_edges([]) == (0, 0, 0)
 
 
 def test_what_was_made_up_and_what_will_be_cut_is_counted() -> None:
@@ -91,5 +98,5 @@ def test_a_trace_without_requests_has_no_summary() -> None:
 
 def test_edges_are_whole_numbers_of_lengths_where_all_are_alike() -> None:
     told = summarise([TracedRequest(float(number), 100, 1) for number in range(9)])
-    assert told.input_quartile_edges == (100.0, 100.0, 100.0)
+    assert told.input_quartile_edges == (100, 100, 100)
     assert math.isclose(told.output_tokens.mean, 1.0)
