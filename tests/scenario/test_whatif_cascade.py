@@ -84,6 +84,9 @@ def test_seats_and_polled_kv_do_not_prevent_it(policy: str) -> None:
 
 def test_the_queue_limit_of_vllm_itself_refuses_late_and_does_not_prevent_it_either() -> None:
     limited = under("none", OVERLOAD, replace(REPLICA, max_num_queued_reqs=64))
-    assert limited.total.refusals["engine_overloaded"] == replica(limited).refused > 0
+    # A replica's use ends with the offered time, which is the last arrival; the gateway passes that request on later.
+    assert limited.requests - replica(limited).dispatched == 1
+    assert 0 <= limited.total.refusals["engine_overloaded"] - replica(limited).refused <= 1
+    assert replica(limited).refused > 200  # 289
     assert replica(limited).preemptions_per_minute > 500
     assert limited.total.goodput_tokens_per_second < 0.3 * under("ours", OVERLOAD).total.goodput_tokens_per_second
