@@ -25,7 +25,6 @@ from llmshed.whatif.staging import setting_from
 from llmshed.whatif.world import RunPlan, simulate
 from llmshed.workload.clients import ClientModel
 from llmshed.workload.summary import quartile_edges
-from llmshed.workload.summary import quartile_edges
 
 Figures = dict[str, Any]
 """What is kept of a run: numbers and lists by name, fit for JSON."""
