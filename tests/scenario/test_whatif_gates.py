@@ -4,26 +4,36 @@ The oracle is held against exhaustive search on cases small enough for it, and a
 order on larger ones.
 """
 
+import gzip
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache
-from itertools import product
+from functools import cache, partial
+from itertools import product, takewhile
+from pathlib import Path
 
 import pytest
 
 from fakes.stages import ONE_POOL, run, stage, traced
 from llmshed.simulation.cost import StepTimes
+from llmshed.simulation.hardware.parsing import parse_replica
 from llmshed.simulation.parameters import ReplicaParameters
 from llmshed.simulation.results import Ended, FirstToken
 from llmshed.simulation.scheduler import Scheduler
 from llmshed.simulation.sequences import FinishReason, NaturalEnd, Sequence
-from llmshed.whatif.gates.levels import OracleLevel, best_oracle, oracle_levels
+from llmshed.simulation.vllm.parameters import VllmParameters
+from llmshed.whatif.gate import Gate
+from llmshed.whatif.gates.levels import WORTHS, OracleLevel, best_oracle, oracle_levels
 from llmshed.whatif.gates.objectives import TtftObjectives
 from llmshed.whatif.gates.table import build_gate, oracle_gate
 from llmshed.whatif.report import RunReport
 from llmshed.whatif.setting import Setting
+from llmshed.workload.ceilings import CeilingRule, with_ceilings
+from llmshed.workload.clients import ClientModel
+from llmshed.workload.formats import format_named
+from llmshed.workload.readers.reading import Reading
 from llmshed.workload.request import TracedRequest
+from llmshed.workload.scaling import in_rate
 
 SLOW = ReplicaParameters(
     max_input_tokens=4000,
@@ -215,3 +225,60 @@ def test_no_other_policy_that_keeps_the_order_passes_the_oracle_by_more_than_thr
 def test_what_the_oracle_serves_is_good(scale: float) -> None:
     total = best_under(scale, 1).total
     assert total.good >= 0.98 * total.finished
+
+
+VLLM = VllmParameters(
+    max_num_seqs=64,
+    max_num_batched_tokens=4096,
+    max_model_len=4096,
+    kv_tokens=24_000,
+    step_times=SLOW.step_times,
+)
+OTHERS = ("ours", "none", "request_limit", "token_bucket", "thresholds")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("clients", [ClientModel.NONE, ClientModel.SDK])
+@pytest.mark.parametrize("parameters", [pytest.param(FAST_KV, id="TGI"), pytest.param(VLLM, id="vLLM")])
+def test_nor_does_one_before_another_engine_or_clients_that_come_again(
+    parameters: ReplicaParameters | VllmParameters, clients: ClientModel
+) -> None:
+    def at(level: OracleLevel) -> RunReport:
+        setting = stage(text=LOADED_POOL, parameters=parameters)
+        return run(setting, load(1, 2 * CAPACITY_PER_SECOND), oracle_gate(setting, level), clients)
+
+    levels = [level for level in oracle_levels(loaded_stage(), 3) if level.worth_ratio == 0]
+    oracle = best_oracle(levels, at, good_tokens)[1].total
+    assert oracle.good >= 0.98 * oracle.finished
+    for policy in OTHERS:
+        setting = stage(text=LOADED_POOL, parameters=parameters)
+        other = run(setting, load(1, 2 * CAPACITY_PER_SECOND), build_gate(policy, setting), clients).total
+        assert other.goodput_tokens_per_second <= 1.03 * oracle.goodput_tokens_per_second, policy
+
+
+LONG = "llama-3.1-8b-h100"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("scale", [0.5, 2.0])
+def test_nor_does_one_where_recorded_prompts_are_long_and_share_what_is_cached(
+    scale: float, data_dir: Path, repository: Path
+) -> None:
+    description = parse_replica((repository / "profiles" / "replicas" / f"{LONG}.toml").read_text("utf-8"), LONG)
+    parameters = description.parameters
+    with gzip.open(data_dir / "traces" / "mooncake_conversation_first40min.jsonl.gz") as file:
+        read = format_named("mooncake").read(iter([file.read()]), Reading(random.Random(0)))  # noqa: S311 - one seed
+        recorded = tuple(takewhile(lambda one: one.at_seconds < 120, read))
+    trace = list(in_rate(with_ceilings(recorded, CeilingRule.POW2), scale, random.Random(0), 120.0))  # noqa: S311 - as above
+    pool = ONE_POOL.replace("60_000", str(parameters.kv_tokens))
+
+    def goodput(build: Callable[[Setting], Gate]) -> float:
+        setting = stage(text=pool, parameters=parameters)
+        return run(setting, trace, build(setting)).total.goodput_tokens_per_second
+
+    levels = [OracleLevel(parameters.kv_tokens, worth_ratio=worth) for worth in WORTHS]
+    oracle = max(goodput(partial(oracle_gate, level=level)) for level in levels)
+    for policy in OTHERS:
+        assert goodput(partial(build_gate, policy)) <= oracle, policy
