@@ -92,11 +92,11 @@ TRACES = {
 _H100, _A10G = "llama-3-8b-h100", "llama-3-8b-a10g"
 # azure_code comes in bursts with empty minutes between: a slice from its beginning would hold little but silence. One
 # H100 is the least there is and serves several times a trace's rate, so its slices are played faster, lest a few
-# requests be repeated many times; four times mooncake's rate does not fill it; and ten times what it serves is more
+# requests be repeated many times; four times the rate of a trace need not fill it; and ten times what it serves is more
 # than one process of a gateway can count, which would hide what policies do.
 _SLICES = (
     ("azure_conv", _A10G, 2, 0.0, (100.0, 60.0), 1, 1, True),
-    ("azure_conv", _H100, 1, 0.0, (64.0, 48.0), 4, 1, False),
+    ("azure_conv", _H100, 1, 0.0, (64.0, 48.0), 4, 2, False),
     ("azure_code", _A10G, 4, 1332.0, (120.0, 60.0), 1, 1, True),
     ("azure_code", _H100, 1, 1332.0, (64.0, 48.0), 4, 1, False),
     ("mooncake", _A10G, 2, 0.0, (160.0, 100.0), 1, 1, True),
