@@ -10,6 +10,7 @@ from llmshed import __version__
 from llmshed.errors import ExitCode, LlmshedError
 
 from ._output import print_note
+from ._signals import ending_in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,9 +28,11 @@ def check_page_file(path: Path, inputs: "Iterable[str | Path | None]") -> None:
     """See that a page can be written there, before minutes are spent on its contents.
 
     Raises:
-        PageFileError: there is no such directory, it cannot be written in, the name is that of a directory, or the file
-            is one of the inputs.
+        PageFileError: the name is that of no file, there is no such directory, it cannot be written in, or the file is
+            one of the inputs.
     """
+    if str(path) == "-":
+        raise PageFileError("--html -: the name of a file is needed; standard output has the tables, or the object")
     folder = path.resolve().parent
     if not folder.is_dir():
         raise PageFileError(f"--html {path}: there is no directory {folder}")
@@ -56,15 +59,22 @@ def write_page(path: Path, result: "WhatifResult") -> None:
     if not drawn:
         print_note("the page has no drawings, which need matplotlib: pip install 'llmshed[plots]'")
     text = render_page(whatif_page(result, __version__, drawn=drawn))
-    place = path.resolve()
+    try:
+        _put(text, path.resolve())
+    except BrokenPipeError:  # whoever read it went away, which is no mistake
+        raise
+    except OSError as error:
+        raise PageFileError(f"--html {path}: cannot be written: {error.strerror}") from None
+
+
+def _put(text: str, place: Path) -> None:
     if place.exists() and not place.is_file():  # a pipe or a device, which a renamed file would replace
         place.write_text(text, encoding="utf-8")
         return
-    beside = place.with_name(f".{place.name}.{os.getpid()}")
-    try:
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(place)
-    except OSError as error:
-        raise PageFileError(f"--html {path}: cannot be written: {error.strerror}") from None
-    finally:
-        beside.unlink(missing_ok=True)
+    beside = place.with_name(f".llmshed-page-{os.getpid()}")  # as long as any name is allowed to be
+    with ending_in_order():
+        try:
+            beside.write_text(text, encoding="utf-8")
+            beside.replace(place)
+        finally:
+            beside.unlink(missing_ok=True)

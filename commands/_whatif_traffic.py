@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING, BinaryIO
 from llmshed.errors import TraceError
 
 from ._input import MissingInputError, shown_name
+from ._signals import ending_in_order
 
 if TYPE_CHECKING:
     from llmshed.workload.formats import TraceFormat
@@ -148,7 +149,7 @@ def _rereadable(name: str) -> Iterator[Path]:
         if name != "-" and stat.S_ISREG(Path(name).stat().st_mode):
             yield Path(name)
             return
-        with tempfile.NamedTemporaryFile(prefix="llmshed-trace-") as kept:
+        with ending_in_order(), tempfile.NamedTemporaryFile(prefix="llmshed-trace-") as kept:
             kept_bytes = 0
             while chunk := source.read(_CHUNK_BYTES):
                 kept_bytes += len(chunk)
@@ -168,6 +169,8 @@ def _open(name: str) -> "Iterator[BinaryIO | IO[bytes]]":
             raise MissingInputError("standard input: it is closed")
         yield sys.stdin.buffer
         return
+    if not name:
+        raise MissingInputError("--trace '': the name of a file is needed, or - for standard input")
     try:
         source = Path(name).open("rb")  # noqa: SIM115 - closed below; only opening may fail with this error
     except (OSError, ValueError) as error:  # a null byte in the name is the latter

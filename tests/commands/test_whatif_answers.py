@@ -146,6 +146,22 @@ class TestTheAnswer:
         assert b"Traceback" not in said
         assert not page.exists()
 
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=["SIGTERM", "SIGHUP"])
+    def test_whoever_ends_it_finds_nothing_left_of_the_traffic_that_it_kept(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+    ) -> None:
+        kept = tmp_path / "kept"
+        kept.mkdir()
+        monkeypatch.setenv("TMPDIR", str(kept))
+        with on_a_terminal("--trace", "-", "--scale", "40,50,60", stdin=azure(3_000, 0.019)) as (process, terminal):
+            assert b"0/3" in seen_on(terminal, until=b"0/3")
+            assert len(list(kept.iterdir())) == 1
+            process.send_signal(number)
+            said = seen_on(terminal)
+            assert process.wait(30) == 128 + number
+        assert b"Traceback" not in said
+        assert list(kept.iterdir()) == []
+
 
 class TestThePage:
     def test_the_page_is_whole_and_the_same_for_one_seed(self, cli: Cli, trace: Path, tmp_path: Path) -> None:
@@ -193,14 +209,29 @@ class TestThePage:
 
     @pytest.mark.parametrize(
         ("place", "complaint"),
-        [("none/page.html", "there is no directory"), (".", "it is a directory")],
+        [
+            ("{}/none/page.html", "there is no directory"),
+            ("{}/.", "it is a directory"),
+            ("", "it is a directory"),
+            ("-", "the name of a file is needed"),
+        ],
     )
     def test_a_page_that_cannot_be_written_is_told_before_the_runs(
         self, cli: Cli, tmp_path: Path, place: str, complaint: str
     ) -> None:
-        ran = cli("whatif", "--trace", "/nowhere", "--html", f"{tmp_path}/{place}")
+        ran = cli("whatif", "--trace", "/nowhere", "--html", place.format(tmp_path))
         assert ran.exit_code == 74
         assert complaint in ran.stderr
+
+    def test_a_page_for_which_there_is_no_room_is_named(self, cli: Cli, trace: Path) -> None:
+        ran = cli("whatif", "--trace", trace, "--html", "/dev/full")
+        assert (ran.exit_code, ran.stdout) == (74, "")
+        assert ran.stderr == "llmshed: --html /dev/full: cannot be written: No space left on device\n"
+
+    def test_a_page_may_have_as_long_a_name_as_any_file(self, cli: Cli, trace: Path, tmp_path: Path) -> None:
+        page = tmp_path / f"{'p' * 250}.html"
+        assert cli("whatif", "--trace", trace, "--html", page).exit_code == 0
+        assert page.read_text("utf-8").endswith("</html>\n")
 
     @pytest.mark.parametrize("option", ["--trace", "--config", "--against", "--replica"])
     def test_a_page_never_replaces_what_is_read(self, cli: Cli, trace: Path, tmp_path: Path, option: str) -> None:
@@ -224,14 +255,17 @@ class TestThePage:
 
 
 @contextlib.contextmanager
-def on_a_terminal(*arguments: str | Path) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
+def on_a_terminal(*arguments: str | Path, stdin: str = "") -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
     """Run the program with a terminal for its messages; give its process and the other side of the terminal."""
     command = [sys.executable, "-m", "llmshed.commands", "whatif", *map(str, arguments)]
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     try:
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs) as process:
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=theirs) as process:
             os.close(theirs)
+            assert process.stdin is not None
+            process.stdin.write(stdin.encode())
+            process.stdin.close()
             yield process, ours
             process.kill()
     finally:

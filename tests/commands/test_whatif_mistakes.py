@@ -72,6 +72,11 @@ class TestWhatIsWrong:
         assert ran.exit_code == 66
         assert name.replace("\0", "\\x00") in ran.stderr
 
+    def test_a_trace_without_a_name_is_none(self, cli: Cli) -> None:
+        ran = cli("whatif", "--trace", "")
+        assert (ran.exit_code, ran.stdout) == (66, "")
+        assert ran.stderr == "llmshed: --trace '': the name of a file is needed, or - for standard input\n"
+
     def test_a_directory_is_no_trace(self, cli: Cli, tmp_path: Path) -> None:
         ran = cli("whatif", "--trace", tmp_path)
         assert (ran.exit_code, ran.stderr) == (66, f"llmshed: {tmp_path}: Is a directory\n")
