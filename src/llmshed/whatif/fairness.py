@@ -38,11 +38,12 @@ class TenantTally:
         self._served[name] = self._served.get(name, 0) + tokens
 
     def fairness(self) -> Fairness:
-        """Return the figures."""
+        """Return the figures; the indices leave out those that are counted together, who are no one tenant."""
         uses = tuple(TenantUse(name, offered, self._served.get(name, 0)) for name, offered in self._offered.items())
+        told_apart = [use for use in uses if use.tenant != OTHERS]
         return Fairness(
-            jain_served_tokens=jain_index([use.served_tokens for use in uses]),
-            jain_served_share=jain_index([use.served_tokens / use.offered_tokens for use in uses]),
+            jain_served_tokens=jain_index([use.served_tokens for use in told_apart]),
+            jain_served_share=jain_index([use.served_tokens / use.offered_tokens for use in told_apart]),
             tenants=uses,
         )
 

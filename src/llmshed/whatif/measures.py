@@ -176,7 +176,9 @@ class Tally:
         return (cell for place, cell in self._cells.items() if place[axis] == value)
 
     def _gaps_of(self, visit: Visit) -> Iterator[Gap]:
-        """Yield the gaps of the whole and of the visit's lane, class and quartile; their names never meet."""
+        """Yield the gaps of the whole and of a feasible visit's lane, class and quartile; their names never meet."""
+        if not visit.feasible:
+            return
         for name in ("", visit.standing.lane.value, visit.standing.priority_class.value, str(visit.quartile)):
             gap = self._gaps.get(name)
             if gap is None:

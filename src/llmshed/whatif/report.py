@@ -66,7 +66,8 @@ class Slice:
         throughput_output_tokens_per_second: output tokens produced, for whomever.
         offered_tokens_per_second: input and output tokens that feasible requests would need.
         good_tokens_share: good tokens / offered tokens; None when nothing was offered.
-        ttft_seconds: first arrival to first token, as the user sees it; for an answer that is not a stream, to its end.
+        ttft_seconds: of each finished request, first arrival to first token, as the user sees it; for an answer that is
+            not a stream, to its end.
         try_ttft_seconds: the same from the arrival of the try that was served.
         tpot_seconds: mean time per output token after the first, of each finished request with two or more.
         gate_wait_seconds: time that dispatched tries spent in the gateway before, its own work included.
@@ -127,7 +128,8 @@ class Fairness:
     Args:
         jain_served_tokens: over the tokens that each tenant got.
         jain_served_share: over the share of its own demand that each tenant got.
-        tenants: the tenants, in the order in which they came; those beyond a bound are one, named `(others)`.
+        tenants: the tenants, in the order in which they came; those beyond a bound are one, named `(others)`, which
+            the indices leave out.
     """
 
     jain_served_tokens: float | None

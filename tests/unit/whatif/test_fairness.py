@@ -50,3 +50,12 @@ def test_tenants_beyond_the_bound_are_one() -> None:
     uses = tally.fairness().tenants
     assert [use.tenant for use in uses] == ["t0", "t1", "t2", OTHERS]
     assert [(use.offered_tokens, use.served_tokens) for use in uses] == [(10, 5)] * 3 + [(9970, 4985)]
+
+
+def test_those_beyond_the_bound_are_no_unfairly_large_tenant() -> None:
+    tally = TenantTally(3)
+    for number in range(1000):
+        tally.offer(f"t{number}", 10)
+        tally.serve(f"t{number}", 5)
+    fairness = tally.fairness()
+    assert (fairness.jain_served_tokens, fairness.jain_served_share) == (1.0, 1.0)

@@ -8,6 +8,7 @@ from fakes.stages import EDGES, stage, traced
 from llmshed.admission.request import Intent, PriorityClass
 from llmshed.whatif.door import Door
 from llmshed.whatif.measures import Tally
+from llmshed.whatif.report import Starvation
 from llmshed.whatif.visits import Try, Visit
 
 DOOR = Door(stage(), EDGES)
@@ -106,8 +107,13 @@ def test_what_is_served_counts_within_the_window_and_what_was_good_by_its_arriva
 def test_an_infeasible_visit_counts_in_throughput_and_nowhere_else() -> None:
     tally = Tally(10)
     serve(tally, come(tally, input_tokens=9000), 0.5, 0.6)
+    waits = come(tally, at=0.6, input_tokens=9000)
     told = tally.figures(1.0, 1.0).total
-    assert (told.infeasible, told.finished, told.good, told.attainment) == (1, 0, 0, None)
+    assert tally.figures(1.0, 9.0).total.starvation == Starvation(None, 0.0, 0.0), "and its wait is nobody's"
+    tally.refuse(waits, "context_limit", 9.0)
+    tally.give_up(waits.visit, failed=False)
+    assert tally.check(on_their_way=0) == ()
+    assert (told.infeasible, told.finished, told.good, told.attainment) == (2, 0, 0, None)
     assert told.throughput_output_tokens_per_second == 5.0
     assert told.ttft_seconds.count == 0
 
