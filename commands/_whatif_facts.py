@@ -60,6 +60,7 @@ def facts(study: "Study", replicas: "Replicas") -> dict[str, str]:
     scales = ", ".join(map(factor, study.scales))
     return {
         "trace": f"{traffic.name}: {traffic.format.name}, {told.requests:,} requests in {seconds}{rate}",
+        "arrivals": _arrivals(study),
         "lengths": f"{lengths}; {share(told.imputed / told.requests)} of true lengths made up",
         "tenants": _tenants(told, first),
         "replicas": _replicas(replicas, study.stages[0]),
@@ -113,8 +114,17 @@ def _doubts(runs: "tuple[Run, ...]") -> "Iterator[str]":
 
 def _clients(study: "Study") -> str:
     if study.traffic.format.tells_endings and study.clients.value == "none":
-        return "the log's own retries come as they came"
+        return f"the log's own retries come {'as they came' if study.pace is None else 'as requests of their own'}"
     return _CLIENTS[study.clients.value]
+
+
+def _arrivals(study: "Study") -> str:
+    pace = study.pace
+    if pace is None:
+        return "trace: as the trace says"
+    process = pace.process
+    gaps = f"of coefficient of variation {process.interarrival_cv:g}" if process.shape else "all equal"
+    return f"{process.name}: gaps {gaps}, {pace.rate_per_second:.4g} requests/s at 1x; order of the trace"
 
 
 def _tenants(told: "TraceSummary", setting: "Setting") -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, assert_never
 from llmshed.whatif.compare import Difference, Run, difference
 from llmshed.whatif.gates.table import build_gate
 from llmshed.whatif.world import RunPlan, simulate
+from llmshed.workload.arrivals import with_arrivals
 from llmshed.workload.ceilings import CeilingRule, with_ceilings
 from llmshed.workload.clients import ClientModel
 from llmshed.workload.scaling import in_rate, in_time
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from llmshed.whatif.report import RunReport
     from llmshed.workload.request import TracedRequest
 
+    from ._whatif_pace import Pace
     from ._whatif_stages import Stage
     from ._whatif_traffic import Traffic
 
@@ -28,6 +30,7 @@ class Study:
 
     Args:
         traffic: what arrives.
+        pace: how it arrives; None for as its trace says.
         stages: the configurations, the base first.
         policies: what decides.
         scales: factors on the traffic.
@@ -38,6 +41,7 @@ class Study:
     """
 
     traffic: "Traffic"
+    pace: "Pace | None"
     stages: "tuple[Stage, ...]"
     policies: tuple[str, ...]
     scales: tuple[float, ...]
@@ -75,7 +79,8 @@ def run_study(study: Study, progress: Callable[[int, float], None]) -> Iterator[
 
 def offered_seconds(study: Study, scale: float) -> float:
     """Return about how long the scaled traffic arrives."""
-    whole = study.traffic.summary.duration_seconds
+    told = study.traffic.summary
+    whole = told.duration_seconds if study.pace is None else study.pace.seconds(told.requests)
     return whole / scale if study.scale_by == "time" else whole
 
 
@@ -106,14 +111,28 @@ def plan_of(study: Study) -> RunPlan:
 
 
 def _arrivals(study: Study, scale: float) -> "Iterator[TracedRequest]":
+    """Return the scaled traffic.
+
+    Copies of a trace are laid over each other before they are given other times. Done the other way round, ten streams
+    in bursts would make one that is nearly Poisson, so that scales would differ in more than their rate.
+    """
     requests = with_ceilings(study.traffic.requests(), study.ceiling)
     match study.scale_by:
         case "time":
-            return in_time(requests, scale)
+            return in_time(_paced(study, requests, 1.0), scale)
         case "rate":
-            return in_rate(requests, scale, rng_of(study, "scale"))
+            seconds = study.traffic.summary.duration_seconds
+            return _paced(study, in_rate(requests, scale, rng_of(study, "scale"), seconds), scale)
         case _:
             assert_never(study.scale_by)
+
+
+def _paced(study: Study, requests: "Iterator[TracedRequest]", factor: float) -> "Iterator[TracedRequest]":
+    """Return the requests at the pace of the study times a factor."""
+    pace = study.pace
+    if pace is None:
+        return requests
+    return with_arrivals(requests, pace.process.arrivals(factor * pace.rate_per_second, rng_of(study, "arrivals")))
 
 
 def rng_of(study: Study, purpose: str) -> Random:

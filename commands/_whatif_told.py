@@ -43,6 +43,7 @@ def as_object(study: "Study", replicas: "Replicas", result: WhatifResult) -> dic
     first, told = study.stages[0].setting(), study.traffic.summary
     return {
         "trace": {"file": readable(study.traffic.name), "format": study.traffic.format.name, **_summary(told)},
+        "arrivals": _arrivals(study),
         "replica": {
             "name": replicas.name or "simulated",
             "engine": engine_name(replicas.parameters),
@@ -88,6 +89,22 @@ def as_object(study: "Study", replicas: "Replicas", result: WhatifResult) -> dic
             for run in result.runs
         ],
         "differences": [_difference(one) for one in result.differences],
+    }
+
+
+def _arrivals(study: "Study") -> dict[str, Any]:
+    """Return how requests come at 1x."""
+    told, pace = study.traffic.summary, study.pace
+    if pace is None:
+        return {
+            "process": "trace",
+            "rate_per_second": told.rate_per_second,
+            "interarrival_cv": told.interarrival_cv,
+        }
+    return {
+        "process": pace.process.name,
+        "rate_per_second": pace.rate_per_second,
+        "interarrival_cv": pace.process.interarrival_cv,
     }
 
 

@@ -37,12 +37,14 @@ class Part:
     Args:
         requests: at most so many requests.
         seconds: those that arrive before this.
-        rate_per_second: rate of traces that hold lengths and no arrivals.
+        rate_per_second: rate of traces that hold lengths and no arrivals, and of any that comes at other times.
+        retimed: whether the requests will come at other times than the trace says.
     """
 
     requests: int | None = None
     seconds: float | None = None
     rate_per_second: float | None = None
+    retimed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,15 +198,18 @@ def _chunks(path: Path) -> Iterator[bytes]:
 
 
 def _check_rate(kind: "TraceFormat", part: Part) -> None:
-    """See that a rate is given where one is needed, and nowhere else, where it would change nothing.
+    """See that a rate is given where one is needed, and nowhere where it would change nothing.
 
     Raises:
         TraceError: it is not.
     """
     if kind.needs_rate and part.rate_per_second is None:
         raise TraceError(f"a trace of the format {kind.name} tells lengths and no rate: give one with --rate")
-    if not kind.needs_rate and part.rate_per_second is not None:
-        raise TraceError(f"a trace of the format {kind.name} has a rate of its own: --scale changes it, not --rate")
+    if not kind.needs_rate and not part.retimed and part.rate_per_second is not None:
+        raise TraceError(
+            f"a trace of the format {kind.name} has a rate of its own: --scale changes it; --rate is for --arrivals"
+            " constant, poisson or gamma:CV"
+        )
 
 
 def _companion(path: Path, kind: "TraceFormat") -> Path | None:

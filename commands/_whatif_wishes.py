@@ -9,6 +9,8 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from llmshed.workload.arrivals import ArrivalProcess
+
 MOST_SCALES = 20
 MOST_COPIES = 1000
 LEAST_SCALE, MOST_SCALE = 0.01, 100.0
@@ -42,6 +44,20 @@ def _scale(text: str) -> float:
             " commas between are needed, as in 1,2.5,10"
         )
     return value
+
+
+def read_arrivals(text: str) -> "ArrivalProcess | None":
+    """Return how requests come; None for as the trace says.
+
+    Raises:
+        typer.BadParameter: it is none of the known ways.
+    """
+    from llmshed.workload.arrivals import arrival_process
+
+    try:
+        return arrival_process(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"--arrivals {text!r}: {error}") from None
 
 
 def read_copies(replicas: list[str], copies: list[str]) -> int:

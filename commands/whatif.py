@@ -9,7 +9,7 @@ from llmshed.errors import ExitCode
 
 from ._options import JsonOption
 from ._output import print_json
-from ._whatif_wishes import read_copies, read_policies, read_scales
+from ._whatif_wishes import read_arrivals, read_copies, read_policies, read_scales
 
 MOST_REQUESTS = 1_000_000_000
 
@@ -43,6 +43,10 @@ def whatif(
         Path | None,
         typer.Option(metavar="FILE", show_default=False, help="Another configuration to compare with."),
     ] = None,
+    arrivals: Annotated[
+        str,
+        typer.Option(metavar="PROCESS", help="When requests come: trace, constant, poisson, or gamma:2.5 by its CV."),
+    ] = "trace",
     scale: Annotated[str, typer.Option(metavar="SCALES", help="Factors on the traffic, as in 1,2,5,10.")] = "1",
     scale_by: Annotated[
         Literal["rate", "time"], typer.Option(help="More of the traffic, or the same traffic faster.")
@@ -74,7 +78,7 @@ def whatif(
             max=1e6,
             metavar="N",
             show_default=False,
-            help="Requests a second, for traces that hold lengths and no arrivals.",
+            help="Requests a second, for --arrivals other than trace, and traces that hold no arrivals.",
         ),
     ] = None,
     gateway_seconds: Annotated[
@@ -112,6 +116,7 @@ def whatif(
     """
     from llmshed.whatif.gates.table import GATES, OURS
 
+    process = read_arrivals(arrivals)
     scales = read_scales(scale)
     count = read_copies(replica or [], copies or [])
     policies = read_policies(policy or [OURS], GATES)
@@ -120,6 +125,7 @@ def whatif(
 
     from ._whatif_facts import result_of
     from ._whatif_hindcast import hindcast_of
+    from ._whatif_pace import pace_of
     from ._whatif_page_file import check_page_file, write_page
     from ._whatif_progress import performed
     from ._whatif_runs import Study, differences
@@ -131,11 +137,12 @@ def whatif(
         check_page_file(html, (trace, config, against, *(replica or ())))
     replicas = named_replicas(replica[0] if replica else None, count)
     stages = read_stages(config, against, replicas, GatewayTimes(gateway_seconds, gateway_token_seconds))
-    part, model = Part(limit, duration, rate), ClientModel(clients)
+    part, model = Part(limit, duration, rate, retimed=process is not None), ClientModel(clients)
     with opened_traffic(trace, trace_format, part, seed, fold_retries=model is not ClientModel.NONE) as traffic:
         known = traffic.summary.with_ceiling or traffic.format.tells_endings
         rule = CeilingRule(ceiling or (CeilingRule.ASKED if known else CeilingRule.POW2))
-        study = Study(traffic, stages, policies, scales, scale_by, rule, model, seed)
+        pace = pace_of(process, rate, traffic)
+        study = Study(traffic, pace, stages, policies, scales, scale_by, rule, model, seed)
         hindcast = hindcast_of(study, replicas, quiet=quiet)
         proposed = hindcast is None or hindcast.holds
         runs = performed(study, quiet=quiet) if proposed else ()

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Cli
-from fakes.whatif_traces import flowed, told, totals, write_config, write_trace
+from conftest import Cli, Ran
+from fakes.whatif_traces import azure, flowed, told, totals, write_config, write_trace
 from llmshed.whatif.gates.table import GATES
 from llmshed.workload.formats import FORMATS
 
@@ -125,7 +125,85 @@ class TestTheQuestion:
         assert "1 replicas cannot serve 2 pools" in flowed(ran.stderr)
 
 
+def offered(ran: Ran) -> list[tuple[float, int, float]]:
+    """Return scale, requests and time of their arrivals of each run."""
+    runs = [(run["scale"], run["report"]) for run in told(ran)["runs"]]
+    return [(scale, report["requests"], report["offered_seconds"]) for scale, report in runs]
+
+
+class TestOtherArrivals:
+    def test_equal_gaps_keep_the_rate_of_the_trace_or_have_another(self, cli: Cli, tmp_path: Path) -> None:
+        trace = tmp_path / "uneven.csv"
+        trace.write_text(azure(40, gap_seconds=0.1) + azure(60).split("\n", 1)[1].split("\n", 40)[40])
+        own = cli("whatif", "--trace", trace, "--arrivals", "constant", "--json")
+        assert told(own)["arrivals"] == {
+            "process": "constant",
+            "rate_per_second": pytest.approx(59 / 29.5),
+            "interarrival_cv": 0.0,
+        }
+        assert offered(own) == [pytest.approx((1, 60, 29.5))]
+        other = cli("whatif", "--trace", trace, "--arrivals", "constant", "--rate", "5", "--json")
+        assert offered(other) == [pytest.approx((1, 60, 59 / 5))]
+        assert told(own)["trace"] == told(other)["trace"], "the trace is told as it is"
+
+    @pytest.mark.parametrize(("scale", "requests"), [("0.5", 30), ("2.5", 150), ("10", 600)])
+    def test_scales_change_the_rate_and_not_the_variation(
+        self, cli: Cli, trace: Path, scale: str, requests: int
+    ) -> None:
+        common = ("whatif", "--trace", trace, "--arrivals", "constant", "--scale", scale, "--json")
+        ((_, arrived, seconds),) = offered(cli(*common))
+        assert arrived == pytest.approx(requests, abs=12), "thinning draws"
+        assert seconds == pytest.approx((arrived - 1) / (2 * float(scale))), "equal gaps at every scale"
+        assert offered(cli(*common, "--scale-by", "time")) == [pytest.approx((float(scale), 60, 29.5 / float(scale)))]
+
+    @pytest.mark.parametrize("scale_by", ["rate", "time"])
+    def test_bursts_make_more_refusals_than_equal_gaps_at_every_scale(
+        self, cli: Cli, tmp_path: Path, scale_by: str
+    ) -> None:
+        trace, config = tmp_path / "long.csv", write_config(tmp_path, 6_000)
+        trace.write_text(azure(300))
+
+        def refused(process: str) -> list[int]:
+            options = ("--arrivals", process, "--scale", "1,3", "--scale-by", scale_by, "--json")
+            runs = totals(cli("whatif", "--trace", trace, "--config", config, *options))
+            return [sum(run["refusals"].values()) for run in runs.values()]
+
+        even, bursts = refused("constant"), refused("gamma:5")
+        assert all(many > few + 50 for few, many in zip(even, bursts, strict=True))
+
+    def test_one_seed_gives_one_traffic_whatever_meets_it(self, cli: Cli, trace: Path) -> None:
+        def ran(*options: str) -> Ran:
+            return cli("whatif", "--trace", trace, "--arrivals", "gamma:2.5", "--json", *options)
+
+        both = ran("--policy", "ours", "--policy", "none", "--scale", "1,2.5")
+        assert both.stdout == ran("--policy", "ours", "--policy", "none", "--scale", "1,2.5").stdout
+        first, second, *_ = offered(both)
+        assert first == second, "every policy meets the same arrivals"
+        assert offered(ran("--seed", "1")) != [first] == offered(ran())
+
+    def test_requests_keep_their_order_and_lengths(self, cli: Cli, trace: Path) -> None:
+        plain, moved = (
+            told(cli("whatif", "--trace", trace, "--arrivals", one, "--json"))["runs"][0]["report"]
+            for one in ("trace", "poisson")
+        )
+        assert moved["quartile_edges"] == plain["quartile_edges"]
+        assert moved["total"]["offered_tokens_per_second"] * moved["offered_seconds"] == pytest.approx(
+            plain["total"]["offered_tokens_per_second"] * plain["offered_seconds"]
+        )
+
+    def test_they_are_told(self, cli: Cli, trace: Path) -> None:
+        assert "\narrivals         trace: as the trace says\n" in cli("whatif", "--trace", trace).stdout
+        ran = cli("whatif", "--trace", trace, "--arrivals", "gamma:02.50", "--rate", "20")
+        fact = "gamma:2.5: gaps of coefficient of variation 2.5, 20 requests/s at 1x; order of the trace"
+        assert f"\narrivals         {fact}\n" in ran.stdout
+
+
 class TestTheTraffic:
+    def test_copies_of_a_short_trace_are_laid_over_it(self, cli: Cli, trace: Path) -> None:
+        ((_, requests, seconds),) = offered(cli("whatif", "--trace", trace, "--scale", "10", "--json"))
+        assert requests == 600
+        assert 29.5 < seconds <= 29.5 * 1.025, "each copy starts within a fortieth of the trace"
+
     def test_a_packed_file_is_told_by_its_content(self, cli: Cli, trace: Path, tmp_path: Path) -> None:
         packed = tmp_path / "packed" / "trace.csv"
         packed.parent.mkdir()

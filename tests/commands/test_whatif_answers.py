@@ -32,7 +32,7 @@ class TestTheAnswer:
     def test_json_holds_every_run_and_what_it_stands_on(self, cli: Cli, trace: Path) -> None:
         answer = told(cli("whatif", "--trace", trace, "--json"))
         assert list(answer) == [
-            "schema", "trace", "replica", "configurations", "ceiling", "clients", "scale_by", "seed", "objectives",
+            "schema", "trace", "arrivals", "replica", "configurations", "ceiling", "clients", "scale_by", "seed", "objectives",
             "gateway_seconds_per_request", "gateway_seconds_per_input_token", "gateway_seconds_per_output_token",
             "warnings", "hindcast", "runs", "differences",
         ]  # fmt: skip

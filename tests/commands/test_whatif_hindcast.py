@@ -60,6 +60,14 @@ class TestAReplicaThatIsRight:
         assert "asked: those that the trace holds" in told
         assert "none: the log's own retries come as they came" in told
 
+    def test_other_arrivals_are_for_the_runs_and_the_hindcast_is_of_the_logs_own(self, cli: Cli, case: Case) -> None:
+        ran = cli(*case.options(case.right, "--arrivals", "gamma:4", "--json"))
+        plain, moved = cli(*case.options(case.right, "--json")).json(), ran.json()
+        assert moved["hindcast"] == plain["hindcast"]
+        assert moved["runs"] != plain["runs"]
+        told = cli(*case.options(case.right, "--arrivals", "gamma:4")).stdout
+        assert "none: the log's own retries come as requests of their own" in told
+
     def test_json_has_every_row(self, cli: Cli, case: Case) -> None:
         answer = cli(*case.options(case.right, "--json")).json()
         hindcast = answer["hindcast"]

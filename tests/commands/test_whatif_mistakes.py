@@ -28,6 +28,11 @@ class TestWhatIsWrong:
             (("--scale", "1;2"), "--scale '1;2'"),
             (("--scale", "1,2,1.0"), "1 stands there twice"),
             (("--scale", ",".join(map(str, range(1, 22)))), "21 scales; at most 20"),
+            (("--arrivals", "bursty"), "--arrivals 'bursty': accepted are trace, constant, poisson, and gamma"),
+            (("--arrivals", "gamma"), "from 0.001 to 10"),
+            (("--arrivals", "gamma:0"), "as in gamma:2.5"),
+            (("--arrivals", "gamma:nan"), "--arrivals 'gamma:nan'"),
+            (("--arrivals", "gamma:11"), "--arrivals 'gamma:11'"),
             (("--policy", "best"), "accepted are ours, none, request_limit"),
             (("x0",), "COPIES 'x0': x and a number from 1 to 1000"),
             (("4",), "COPIES '4'"),
@@ -118,12 +123,23 @@ class TestWhatIsWrong:
     def test_a_rate_is_for_traces_that_tell_none(self, cli: Cli, trace: Path, tmp_path: Path) -> None:
         ran = cli("whatif", "--trace", trace, "--rate", "5")
         assert ran.exit_code == 65
-        assert "has a rate of its own: --scale changes it" in ran.stderr
+        assert "has a rate of its own: --scale changes it; --rate is for --arrivals constant, poisson" in ran.stderr
+        assert cli("whatif", "--trace", trace, "--rate", "5", "--arrivals", "trace").stderr == ran.stderr
         scrape = tmp_path / "metrics.txt"
         scrape.write_text("# TYPE x counter\nx 1\n")
         ran = cli("whatif", "--trace", scrape)
         assert ran.exit_code == 65
         assert "tells lengths and no rate: give one with --rate" in ran.stderr
+
+    @pytest.mark.parametrize("rows", [1, 3])
+    def test_arrivals_at_the_rate_of_a_trace_need_one(self, cli: Cli, tmp_path: Path, rows: int) -> None:
+        trace = tmp_path / "at_once.csv"
+        trace.write_text(azure(rows, gap_seconds=0.0))
+        ran = cli("whatif", "--trace", trace, "--arrivals", "constant")
+        assert ran.exit_code == 65
+        assert ran.stderr.startswith(f"llmshed: {trace}: all of its requests come at once, which is no rate")
+        assert "give one with --rate" in ran.stderr
+        assert cli("whatif", "--trace", trace, "--arrivals", "constant", "--rate", "2").exit_code == 0
 
     def test_a_trace_of_two_files_needs_both(self, cli: Cli, tmp_path: Path, data_dir: Path) -> None:
         rates = tmp_path / "mine_rates.csv.gz"

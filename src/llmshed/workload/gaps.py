@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 LEAST_SHAPE = 0.01
 MOST_SHAPE = 1e6
+LEAST_CV, MOST_CV = 0.001, 10.0
+"""Of Gamma gaps: those of the two shapes."""
 
 
 class Pattern(StrEnum):
@@ -85,8 +87,8 @@ def gamma_gaps(cv: float) -> GapShape:
     """Return Gamma gaps of a coefficient of variation: 1 is Poisson, above it bursts, below it regularity.
 
     Raises:
-        ValueError: `cv` is not from 0.001 to 10.
+        ValueError: `cv` is not from `LEAST_CV` to `MOST_CV`.
     """
-    if not 0.001 <= cv <= 10:
-        raise ValueError(f"a coefficient of variation from 0.001 to 10 is accepted, not {cv}")
+    if not LEAST_CV <= cv <= MOST_CV:
+        raise ValueError(f"a coefficient of variation from {LEAST_CV:g} to {MOST_CV:g} is accepted, not {cv}")
     return GapShape(Pattern.GAMMA, 1 / cv**2)

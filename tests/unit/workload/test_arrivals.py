@@ -2,12 +2,13 @@
 
 import math
 import statistics
-from itertools import islice, pairwise
+from collections.abc import Iterator
+from itertools import count, islice, pairwise
 
 import pytest
 
 from fakes.traces import seeded
-from llmshed.workload.arrivals import constant_arrivals, renewal_arrivals, with_arrivals
+from llmshed.workload.arrivals import arrival_process, constant_arrivals, renewal_arrivals, with_arrivals
 from llmshed.workload.gaps import POISSON, GapShape, Pattern, gamma_gaps
 from llmshed.workload.request import TracedRequest
 
@@ -59,3 +60,80 @@ def test_requests_at_other_times_keep_their_order_and_lengths() -> None:
     requests = [TracedRequest(float(number), number + 1, 5) for number in range(3)]
     moved = list(with_arrivals(requests, constant_arrivals(2.0)))
     assert [(one.at_seconds, one.input_tokens) for one in moved] == [(0.0, 1), (0.5, 2), (1.0, 3)]
+
+
+class TestAProcessByName:
+    def test_the_traces_own_arrivals_are_no_process(self) -> None:
+        assert arrival_process("trace") is None
+
+    @pytest.mark.parametrize(
+        ("text", "name", "cv"),
+        [
+            ("constant", "constant", 0.0),
+            ("poisson", "poisson", 1.0),
+            ("gamma:2.5", "gamma:2.5", 2.5),
+            ("gamma:0.001", "gamma:0.001", 0.001),
+            ("gamma:10", "gamma:10", 10.0),
+            ("gamma:01.500", "gamma:1.5", 1.5),
+        ],
+    )
+    def test_a_name_tells_the_variation(self, text: str, name: str, cv: float) -> None:
+        process = arrival_process(text)
+        assert process is not None
+        assert (process.name, process.interarrival_cv) == (name, cv)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "", "gamma", "gamma:", "gamma:0", "gamma:-1", "gamma:10.001", "gamma:100", "gamma:nan", "gamma:inf",
+            "gamma:1e1", "gamma:1.2345", "gamma:.5", "gamma:2.5 ", "gamma:\u0662", "Poisson", "poisson:1", "weibull:2",
+        ],
+    )  # fmt: skip
+    def test_any_other_name_is_told_with_those_that_are_accepted(self, text: str) -> None:
+        with pytest.raises(ValueError, match=r"accepted are trace, constant, poisson, .* 0.001 to 10 .* gamma:2.5"):
+            arrival_process(text)
+
+    @pytest.mark.parametrize(
+        ("text", "tolerance"), [("constant", 1e-9), ("poisson", 0.02), ("gamma:0.5", 0.02), ("gamma:2.5", 0.06)]
+    )
+    def test_the_first_comes_at_once_and_the_gaps_have_the_rate_and_variation_asked_for(
+        self, text: str, tolerance: float
+    ) -> None:
+        process = arrival_process(text)
+        assert process is not None
+        times = list(islice(process.arrivals(5.0, seeded(25)), 40_000))
+        gaps = [later - earlier for earlier, later in pairwise(times)]
+        assert times[0] == 0.0
+        assert statistics.fmean(gaps) == pytest.approx(0.2, rel=max(4 * process.interarrival_cv / 200, 1e-9))
+        cv = statistics.pstdev(gaps) / statistics.fmean(gaps)
+        assert cv == pytest.approx(process.interarrival_cv, rel=tolerance, abs=1e-6)
+        # Independent: what a gap is tells nothing of the next. Four standard errors of a correlation.
+        if process.shape is not None:
+            assert abs(statistics.correlation(gaps[:-1], gaps[1:])) < 4 / 200
+
+    def test_another_rate_stretches_the_same_gaps(self) -> None:
+        process = arrival_process("gamma:2")
+        assert process is not None
+        slow, fast = (list(islice(process.arrivals(rate, seeded(26)), 1000)) for rate in (1.0, 4.0))
+        assert [4 * at for at in fast] == pytest.approx(slow)
+
+    @pytest.mark.parametrize("text", ["constant", "poisson"])
+    def test_its_rate_is_positive_and_finite(self, text: str) -> None:
+        process = arrival_process(text)
+        assert process is not None
+        with pytest.raises(ValueError, match="more than 0 requests a second"):
+            process.arrivals(math.inf, seeded())
+
+
+def test_requests_at_other_times_are_taken_one_by_one() -> None:
+    taken = []
+
+    def endless() -> Iterator[TracedRequest]:
+        for number in count():
+            taken.append(number)
+            yield TracedRequest(0.0, 1, 1)
+
+    process = arrival_process("poisson")
+    assert process is not None
+    assert len(list(islice(with_arrivals(endless(), process.arrivals(1.0, seeded())), 3))) == 3
+    assert taken == [0, 1, 2]
