@@ -32,9 +32,9 @@ class TestTheAnswer:
     def test_json_holds_every_run_and_what_it_stands_on(self, cli: Cli, trace: Path) -> None:
         answer = told(cli("whatif", "--trace", trace, "--json"))
         assert list(answer) == [
-            "schema", "trace", "arrivals", "replica", "configurations", "ceiling", "clients", "scale_by", "seed", "objectives",
-            "gateway_seconds_per_request", "gateway_seconds_per_input_token", "gateway_seconds_per_output_token",
-            "warnings", "hindcast", "runs", "differences",
+            "schema", "trace", "arrivals", "replica", "configurations", "ceiling", "clients", "scale_by", "seed",
+            "objectives", "gateway_seconds_per_request", "gateway_seconds_per_input_token",
+            "gateway_seconds_per_output_token", "warnings", "hindcast", "runs", "differences",
         ]  # fmt: skip
         assert answer["schema"] == "llmshed.whatif/1"
         assert answer["trace"]["requests"] == 60
@@ -117,6 +117,18 @@ class TestTheAnswer:
         answer = told(cli("whatif", "--trace", trace, "--json"))
         assert answer["trace"]["imputed_share"] == 0.5
         assert answer["warnings"] == ["50.0 % of the true lengths are made up from those of like requests"]
+
+    def test_a_log_that_grows_meanwhile_is_the_same_for_every_run(self, trace: Path) -> None:
+        trace.write_text(azure(400))
+        with on_a_terminal("--trace", trace, "--scale", "1,2,3") as (process, terminal):
+            assert b"0/3" in seen_on(terminal, until=b"0/3")
+            with trace.open("a") as log:
+                log.write(azure(450).removeprefix(azure(400)))
+            seen_on(terminal)
+            assert process.stdout is not None
+            text = process.stdout.read().decode()
+        assert "azure, 400 requests in" in text
+        assert re.findall(r"^all +([\d,]+)", text, flags=re.MULTILINE) == ["400", "800", "1,200"]
 
     def test_without_a_terminal_there_is_no_bar(self, cli: Cli, trace: Path) -> None:
         assert cli("whatif", "--trace", trace).stderr == ""
