@@ -106,27 +106,28 @@ def opened_traffic(
     from llmshed.workload.summary import summarise
 
     with _rereadable(name) as path:
+        contents = _contents(path)
         with _named(name):
-            kind = format_named(format_name) if format_name is not None else sniff(_chunks(path))
+            kind = format_named(format_name) if format_name is not None else sniff(contents())
             companion = _companion(Path(name), kind)
             _check_rate(kind, part)
 
         def passage(reading: Reading) -> "Iterator[TracedRequest]":
             with _named(name):
-                yield from _first_part(kind.read(_chunks(path), reading), part)
+                yield from _first_part(kind.read(contents(), reading), part)
 
         def reading(draw: int = 0) -> Reading:
             return Reading(
                 Random(f"{seed}/trace/{draw}" if draw else f"{seed}/trace"),  # noqa: S311 - lengths, no secrets
                 rate_per_second=part.rate_per_second,
                 duration_seconds=part.seconds,
-                companion=None if companion is None else _chunks(companion),
+                companion=None if companion is None else _contents(companion)(),
                 fold_retries=fold_retries,
             )
 
         def tries() -> "Iterator[LoggedRequest]":
             with _named(name):
-                yield from read_logged(_chunks(path))
+                yield from read_logged(contents())
 
         first = reading()
         summary = summarise(passage(first))
@@ -182,13 +183,22 @@ def _open(name: str) -> "Iterator[BinaryIO | IO[bytes]]":
         yield source
 
 
-def _chunks(path: Path) -> Iterator[bytes]:
-    """Yield the bytes of a file, unpacked if it is packed by gzip, whatever its name."""
+def _contents(path: Path) -> Callable[[], Iterator[bytes]]:
+    """Return what begins a passage over a file: always over what it holds now, as the log of a gateway still grows."""
+    held_bytes = path.stat().st_size
+    return lambda: _chunks(path, held_bytes)
+
+
+def _chunks(path: Path, held_bytes: int) -> Iterator[bytes]:
+    """Yield the first bytes of a file; all of it, unpacked, if it is packed by gzip, whatever its name."""
     with path.open("rb") as source:
         packed = source.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
         source.seek(0)
         if not packed:
-            yield from iter(lambda: source.read(_CHUNK_BYTES), b"")
+            left_bytes = held_bytes
+            while chunk := source.read(min(_CHUNK_BYTES, left_bytes)):
+                yield chunk
+                left_bytes -= len(chunk)
             return
         with GzipFile(fileobj=source) as unpacked:
             try:

@@ -118,6 +118,7 @@ class TestTheAnswer:
         assert answer["trace"]["imputed_share"] == 0.5
         assert answer["warnings"] == ["50.0 % of the true lengths are made up from those of like requests"]
 
+    @pytest.mark.slow
     def test_a_log_that_grows_meanwhile_is_the_same_for_every_run(self, trace: Path) -> None:
         trace.write_text(azure(400))
         with on_a_terminal("--trace", trace, "--scale", "1,2,3") as (process, terminal):
