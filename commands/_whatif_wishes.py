@@ -83,6 +83,16 @@ def _copies(text: str) -> int:
     return int(typed[1])
 
 
+def check_standard_input(trace: str, replicas: list[str]) -> None:
+    """See that standard input is asked for one thing only.
+
+    Raises:
+        typer.BadParameter: it is to be the trace and the replica.
+    """
+    if trace == "-" and "-" in replicas:
+        raise typer.BadParameter("--trace -, --replica -: standard input can be one of them; name a file for the other")
+
+
 def read_policies(names: list[str], known: "Iterable[str]") -> tuple[str, ...]:
     """Return the policies to run, each once, in the order in which they were named; `all` stands for every one.
 

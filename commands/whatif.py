@@ -9,7 +9,7 @@ from llmshed.errors import ExitCode
 
 from ._options import JsonOption
 from ._output import print_json
-from ._whatif_wishes import read_arrivals, read_copies, read_policies, read_scales
+from ._whatif_wishes import check_standard_input, read_arrivals, read_copies, read_policies, read_scales
 
 MOST_REQUESTS = 1_000_000_000
 
@@ -119,6 +119,7 @@ def whatif(
     process = read_arrivals(arrivals)
     scales = read_scales(scale)
     count = read_copies(replica or [], copies or [])
+    check_standard_input(trace, replica or [])
     policies = read_policies(policy or [OURS], GATES)
     from llmshed.workload.ceilings import CeilingRule
     from llmshed.workload.clients import ClientModel

@@ -41,6 +41,7 @@ class TestWhatIsWrong:
             (("x٤",), "COPIES 'x٤'"),
             (("x1", "x2"), "one number is accepted"),
             (("--replica", "a", "x1", "--replica", "b", "x2"), "all replicas of a run are of one kind"),
+            (("--trace", "-", "--replica", "-"), "standard input can be one of them"),
             (("--ceiling", "flat7"), "flat7"),
             (("--clients", "angry"), "angry"),
             (("--scale-by", "size"), "size"),
