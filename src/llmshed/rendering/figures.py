@@ -66,4 +66,5 @@ def changed(change: Change) -> str:
     """Return a change with its sign: percent of the base, or percentage points of a share."""
     if change.change is None:
         return UNKNOWN
-    return f"{change.change * 100:+.1f} {'points' if change.measure.unit is Unit.SHARE else '%'}"
+    # z: what rounds to nothing is no fall.
+    return f"{change.change * 100:+z.1f} {'points' if change.measure.unit is Unit.SHARE else '%'}"

@@ -77,6 +77,7 @@ def test_a_measure_is_shown_in_its_unit(unit: Unit, value: float | None, shown: 
     [
         ("goodput_tokens_per_second", 0.125, "+12.5 %"),
         ("goodput_tokens_per_second", -0.5, "-50.0 %"),
+        ("goodput_tokens_per_second", -0.0001, "+0.0 %"),
         ("attainment", 0.101, "+10.1 points"),
         ("attainment", None, "-"),
     ],
