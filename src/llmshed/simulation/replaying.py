@@ -163,7 +163,9 @@ def _object(text: bytes | str, number: int) -> dict[str, Any]:
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise TraceError(f"not JSON: {error}", number) from None
+        cut = text[-1:] not in {b"\n", "\n"}
+        hint = "; if it is the last one, the recording was cut: leave it out" if cut else ""
+        raise TraceError(f"not JSON: {error}{hint}", number) from None
     if not isinstance(value, dict):
         raise TraceError("not a JSON object", number)
     return value

@@ -1,8 +1,11 @@
 """The file of a recorded schedule, without a server."""
 
+import io
 import logging
 import os
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -81,3 +84,47 @@ def test_a_disk_that_fills_up_is_told_once(
         file.close()
     (record,) = caplog.records
     assert record.getMessage().endswith("schedule.jsonl is cut: No space left on device")
+    assert file.cut == "No space left on device"
+
+
+def test_a_schedule_that_was_cut_ends_as_what_could_not_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[bytes] = []
+
+    class Small(io.BytesIO):
+        """A disk with room for the first line."""
+
+        def fileno(self) -> int:
+            return devnull.fileno()
+
+        def writelines(self, lines: Iterable[Any]) -> None:
+            written.extend(lines)
+            raise OSError(28, "No space left on device")
+
+    with Path(os.devnull).open("wb") as devnull:
+        monkeypatch.setattr(Path, "open", lambda *_: Small())
+        with (
+            pytest.raises(OutputError, match="is not whole: No space left on device") as caught,
+            recorded_scheduler(tmp_path / "schedule.jsonl", PARAMETERS) as scheduler,
+        ):
+            scheduler.take_permit(1)
+    assert written
+    assert caught.value.exit_code is ExitCode.IO
+
+
+def test_two_replicas_cannot_be_recorded_in_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "schedule.jsonl"
+    with recorded_scheduler(path, PARAMETERS) as scheduler:
+        scheduler.take_permit(1)
+        with pytest.raises(OutputError, match="another replica is recorded there") as caught:
+            ScheduleFile(path, PARAMETERS)
+        scheduler.take_permit(2)
+    assert caught.value.exit_code is ExitCode.IO
+    with path.open("rb") as lines:
+        assert len(read_schedule(lines).calls) == 3
+
+
+def test_a_device_is_written_as_it_is() -> None:
+    with recorded_scheduler(Path(os.devnull), PARAMETERS) as scheduler:
+        assert scheduler.take_permit(1)

@@ -76,6 +76,17 @@ def test_another_verdict_on_the_limits_is_told() -> None:
         list(replay(read_schedule(lines)))
 
 
+def test_a_recording_that_was_killed_in_a_line_is_read_without_it() -> None:
+    lines = recorded(two_sequences)
+    whole = read_schedule(lines[:-1])
+    cut = [*lines[:-1], lines[-1][:5]]
+    with pytest.raises(TraceError, match=f"line {len(lines)}: not JSON: .* the recording was cut: leave it out"):
+        read_schedule(cut)
+    again = tuple(replay(read_schedule(cut[:-1])))
+    assert again
+    assert again == whole.results[: len(again)]
+
+
 def call(at: object, name: str, **fields: object) -> bytes:
     return orjson.dumps({"at": at, "call": name, **fields})
 
