@@ -23,18 +23,25 @@ def shown_name(name: str) -> str:
     return "standard input" if name == "-" else name
 
 
-def read_bytes(name: str) -> bytes:
+def read_bytes(name: str, most_bytes: int = -1) -> bytes:
     """Return the content of a file, or of standard input for `-`.
+
+    Args:
+        name: the file, or `-`.
+        most_bytes: where to stop, so that an endless input ends too; negative reads all.
 
     Raises:
         MissingInputError: the file cannot be read, or standard input is closed.
     """
+    if not name:  # which would be the working directory
+        raise MissingInputError("'' names no file")
     if name == "-":
         if sys.stdin is None:
             raise MissingInputError("standard input: it is closed")
-        return sys.stdin.buffer.read()
+        return sys.stdin.buffer.read(most_bytes)
     try:
-        return Path(name).read_bytes()
+        with Path(name).open("rb") as file:
+            return file.read(most_bytes)
     except OSError as error:
         raise MissingInputError(f"{name}: {error.strerror or error}") from error
 
@@ -46,7 +53,16 @@ def read_text(name: str) -> str:
         MissingInputError: the file cannot be read.
         UnreadableTextError: it is not UTF-8.
     """
+    return as_text(read_bytes(name), name)
+
+
+def as_text(content: bytes, name: str) -> str:
+    """Return what was read from `name` as text.
+
+    Raises:
+        UnreadableTextError: it is not UTF-8.
+    """
     try:
-        return read_bytes(name).decode("utf-8")
+        return content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise UnreadableTextError(f"{shown_name(name)}: byte {error.start} is not UTF-8") from error

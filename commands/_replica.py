@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 from llmshed.errors import ReplicaFileError
 
-from ._input import MissingInputError, read_text
+from ._input import MissingInputError, as_text, read_bytes, shown_name
 
 if TYPE_CHECKING:
-    from llmshed.simulation.hardware.model import ReplicaDescription
+    from llmshed.simulation.hardware.model import ReplicaDescription, ReplicaFile
 
-_MOST_CHARACTERS = 1_048_576
+_MOST_BYTES = 1_048_576
 _SHIPPED = "replicas"
 _SUFFIX = ".toml"
 
@@ -22,7 +22,12 @@ def shipped_replicas() -> tuple[str, ...]:
 
 
 def read_replica(named: str) -> "ReplicaDescription":
-    """Return what a replica file says.
+    """Return what a replica file describes; arguments and errors as those of `read_replica_file`."""
+    return read_replica_file(named).describe()
+
+
+def read_replica_file(named: str) -> "ReplicaFile":
+    """Return a replica file, validated.
 
     Args:
         named: the name of a shipped file, else the path of a file, or `-` for standard input. A name goes first, so
@@ -33,16 +38,17 @@ def read_replica(named: str) -> "ReplicaDescription":
         UnreadableTextError: the file is not UTF-8.
         ReplicaFileError: it holds mistakes; one line for each.
     """
-    from llmshed.simulation.hardware.parsing import parse_replica
+    from llmshed.simulation.hardware.parsing import parse_replica_file
 
     names = shipped_replicas()
     if named in names:
         own = resources.files("llmshed.profiles") / _SHIPPED / f"{named}{_SUFFIX}"
-        return parse_replica(own.read_text(encoding="utf-8"), f"{named}{_SUFFIX}")
+        return parse_replica_file(own.read_text(encoding="utf-8"), f"{named}{_SUFFIX}")
     try:
-        text = read_text(named)
+        content = read_bytes(named, _MOST_BYTES + 1)
     except MissingInputError as error:
         raise MissingInputError(f"{error}; replicas that ship with llmshed are {', '.join(names)}") from None
-    if len(text) > _MOST_CHARACTERS:
-        raise ReplicaFileError(f"{named}: is longer than {_MOST_CHARACTERS} characters, so it describes no replica")
-    return parse_replica(text.removeprefix("\ufeff"), named)
+    source = shown_name(named)
+    if len(content) > _MOST_BYTES:
+        raise ReplicaFileError(f"{source}: is longer than {_MOST_BYTES} bytes, so it describes no replica")
+    return parse_replica_file(as_text(content, named).removeprefix("\ufeff"), source)

@@ -1,10 +1,9 @@
 """The parameters of a simulated replica: a file's or the defaults, with the options that were typed in their places."""
 
-from dataclasses import replace
 from typing import Any
 
 from llmshed.simulation.cost import StepTimes
-from llmshed.simulation.hardware.model import ReplicaDescription
+from llmshed.simulation.hardware.model import ReplicaFile
 from llmshed.simulation.parameters import ReplicaParameters
 from llmshed.simulation.versions import version_rules
 
@@ -14,31 +13,37 @@ DEFAULT_PREFILL_TOKENS = 4_096
 
 
 def simulated_parameters(
-    limits: dict[str, Any], times: dict[str, float | None], description: ReplicaDescription | None
+    limits: dict[str, Any], times: dict[str, float | None], file: ReplicaFile | None
 ) -> ReplicaParameters:
-    """Return the parameters that options and a replica file come to; an option wins over the file.
+    """Return the parameters that options and a replica file come to.
+
+    An option takes the place of the file's setting, and what the file leaves out follows from the option: with another
+    version, for instance, prompts are cached and cut into pieces as that version does by itself.
 
     Args:
         limits: values of `ReplicaParameters` by name; None where no option was typed.
         times: the same for `StepTimes`.
-        description: what the replica file says; None without one.
+        file: the replica file; None without one.
 
     Raises:
         ValueError: numbers contradict each other, or the file describes another engine; the text names them.
     """
     given = {name: value for name, value in limits.items() if value is not None}
-    timed = {name: value for name, value in times.items() if value is not None}
-    if description is None:
-        return ReplicaParameters(**_launched(given), step_times=StepTimes(**timed))
-    base = description.parameters
-    if not isinstance(base, ReplicaParameters):
+    measured: dict[str, Any] = {name: value for name, value in times.items() if value is not None}
+    if file is None:
+        return ReplicaParameters(**_launched(given), step_times=StepTimes(**measured))
+    if file.engine.max_input_tokens is not None and "max_total_tokens" in given:
+        given.setdefault("max_input_tokens", min(file.engine.max_input_tokens, given["max_total_tokens"] - 1))
+    if "kv_tokens" in given:
+        measured["kv_tokens"] = given.pop("kv_tokens")
+    of_tgi = file.engine.mode == "tgi"
+    parameters = file.with_values(engine=given, measured=measured).describe().parameters if of_tgi else None
+    if not isinstance(parameters, ReplicaParameters):
         raise ValueError(  # noqa: TRY004 - the mode that a file names is a value, not a type
-            f'--replica {description.name}: its engine.mode is "vllm"; a simulated replica speaks the HTTP of TGI, '
-            'so "tgi" is accepted here; llmshed whatif takes both'
+            f'--replica {file.name}: its engine.mode is "{file.engine.mode}"; a simulated replica speaks the HTTP of '
+            'TGI, so "tgi" is accepted here; llmshed whatif takes both'
         )
-    if "max_total_tokens" in given:
-        given.setdefault("max_input_tokens", min(base.max_input_tokens, given["max_total_tokens"] - 1))
-    return replace(base, **given, step_times=replace(base.step_times, **timed))
+    return parameters
 
 
 def _launched(given: dict[str, Any]) -> dict[str, Any]:

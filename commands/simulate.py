@@ -152,7 +152,7 @@ def simulate(
         typer.Option(metavar="FILE", show_default=False, help="File with the key that POST routes ask for."),
     ] = None,
     record: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             metavar="FILE", show_default=False, help="Write what reaches the scheduler, and its results; no text."
         ),
@@ -168,10 +168,10 @@ def simulate(
     """
     from llmshed.emulator import EmulatorSettings
 
-    from ._replica import read_replica
+    from ._replica import read_replica_file
     from ._simulated import simulated_parameters
 
-    described = None if replica is None else read_replica(replica)
+    file = None if replica is None else read_replica_file(replica)
     limits = {
         "version": tgi_version,
         "max_concurrent_requests": max_concurrent_requests,
@@ -187,10 +187,10 @@ def simulate(
         "seconds_per_prefill_token": None if prefill_tokens_per_second is None else 1 / prefill_tokens_per_second,
         "seconds_per_decoding_sequence": decode_sequence_seconds,
     }
-    own_model_id = MODEL_ID if described is None else described.model_id
+    own_model_id = MODEL_ID if file is None else file.model.id
     try:
         settings = EmulatorSettings(
-            parameters=simulated_parameters(limits, times, described),
+            parameters=simulated_parameters(limits, times, file),
             model_id=own_model_id if model_id is None else model_id,
             tokenizer=tokenizer,
             seed=seed,
@@ -202,7 +202,9 @@ def simulate(
         raise typer.BadParameter(str(error)) from None
     if not host:  # which would be every interface
         raise typer.BadParameter("--host '': an address or a name is needed, as in 127.0.0.1")
-    _run(settings, host, port, record, as_json=as_json)
+    if record in {"", "-"}:  # the URL is told on standard output
+        raise typer.BadParameter(f"--record {record!r}: the path of a file is needed; ./- is a file of that name")
+    _run(settings, host, port, None if record is None else Path(record), as_json=as_json)
 
 
 def _mean(text: str) -> float | None:

@@ -76,7 +76,7 @@ def test_an_unknown_name_is_answered_with_those_that_there_are(cli: Cli) -> None
         (b"\xff\xfe", "byte 0 is not UTF-8"),
         (b"x = ", "not TOML"),
         (b"", "model: is missing"),
-        (b"# " + b"x" * 1_100_000, "is longer than 1048576 characters"),
+        (b"# " + b"x" * 1_100_000, "is longer than 1048576 bytes"),
     ],
 )
 def test_a_file_that_is_no_replica_is_refused_with_its_name(
@@ -90,12 +90,34 @@ def test_a_file_that_is_no_replica_is_refused_with_its_name(
 
 
 def test_an_option_that_contradicts_the_file_is_told_with_both(cli: Cli) -> None:
-    ran = cli("simulate", "--replica", "llama-3-8b-a10g", "--kv-tokens", "100")
+    ran = cli("simulate", "--replica", "llama-3-8b-a10g", "--kv-tokens", "100", "--max-total-tokens", "8000")
     assert ran.exit_code == 64
-    assert "max_total_tokens 8192 does not fit kv_tokens 100" in " ".join(ran.stderr.split())
+    assert "max_total_tokens 8000 does not fit kv_tokens 100" in " ".join(ran.stderr.split())
+
+
+def test_what_a_file_leaves_out_follows_from_the_options() -> None:
+    # TGI 2.0 has no prefix cache, and the longest sequence is what a cache of 2,000 tokens holds beside its own block.
+    printed, info = told("--replica", "llama-3-8b-a10g", "--tgi-version", "2.0.0", "--kv-tokens", "2000")
+    assert (printed["version"], printed["max_total_tokens"]) == ("2.0.0", 1999)
+    assert info["max_input_length"] == 1998
 
 
 def test_a_file_is_read_from_standard_input(cli: Cli) -> None:
     ran = cli("simulate", "--replica", "-", stdin='schema = "llmshed.replica/1"\n')
     assert ran.exit_code == 78
-    assert "gpu: is missing" in ran.stderr
+    assert "standard input:1: gpu: is missing" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("named", "code", "complaint"), [("", 66, "'' names no file"), ("/dev/zero", 78, "is longer than 1048576 bytes")]
+)
+def test_what_names_no_file_or_never_ends_is_told(cli: Cli, named: str, code: int, complaint: str) -> None:
+    ran = cli("simulate", "--replica", named)
+    assert (ran.exit_code, complaint in " ".join(ran.stderr.split())) == (code, True)
+
+
+@pytest.mark.parametrize("file", ["", "-"])
+def test_a_record_needs_a_file(cli: Cli, file: str) -> None:
+    ran = cli("simulate", "--record", file)
+    assert ran.exit_code == 64
+    assert f"--record '{file}': the path of a file is needed" in " ".join(ran.stderr.split())

@@ -28,7 +28,12 @@ def within(name: str, value: float, low: float, high: float) -> None:
         ValueError: it is outside, or no number; the text names it and the range.
     """
     if not low <= value <= high:
-        raise ValueError(f"{name} is {value:g}; accepted are {low:g} to {high:g}")
+        raise ValueError(f"{name} is {_shown(value)}; accepted are {_shown(low)} to {_shown(high)}")
+
+
+def _shown(value: float) -> str:
+    """Return a whole number with all of its digits, so that it is found again where it was typed."""
+    return str(value) if isinstance(value, int) else f"{value:g}"
 
 
 @dataclass(frozen=True, slots=True)

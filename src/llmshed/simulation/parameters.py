@@ -83,7 +83,9 @@ class ReplicaParameters:
         if self.max_batch_size is not None:
             within("max_batch_size", self.max_batch_size, 1, 1_000_000)
         within("speculate", self.speculate, 0, MAX_SPECULATED_TOKENS)
-        within("accepted_tokens", self.accepted_tokens, 0, self.speculate)
+        if not 0 <= self.accepted_tokens <= self.speculate:
+            told = f"accepted_tokens is {self.accepted_tokens:g}; accepted are 0 to {self.speculate}"
+            raise ValueError(f"{told}, the value of speculate")
         self._check_cache()
         self._check_together()
 

@@ -6,6 +6,7 @@ from llmshed.config.validation import Remark
 from llmshed.simulation.hardware.derivation import body_parameters, table_parameters
 from llmshed.simulation.hardware.engine import ONLY_TGI, ONLY_VLLM
 from llmshed.simulation.hardware.sections import Engine, Gpu, Model
+from llmshed.simulation.versions import parse_version
 
 
 def shape_contradictions(model: Model) -> Iterator[Remark]:
@@ -58,6 +59,11 @@ def engine_contradictions(engine: Engine, model: Model) -> Iterator[Remark]:
                 (("engine", name), ("engine", "mode")),
                 f'is a setting of the mode "{owner}"; `engine.mode` is "{engine.mode}"',
             )
+    if engine.version is not None:
+        try:
+            parse_version(engine.version)
+        except ValueError as error:
+            yield Remark((("engine", "version"),), str(error))
     for name, tokens in (("max_total_tokens", engine.max_total_tokens), ("max_model_len", engine.max_model_len)):
         if tokens is not None and tokens > model.context_tokens:
             yield Remark(

@@ -1,9 +1,9 @@
 """The model of a replica file, and what it describes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -19,6 +19,7 @@ from llmshed.simulation.hardware.contradictions import (
 from llmshed.simulation.hardware.derivation import Derivation, derive
 from llmshed.simulation.hardware.engine import engine_parameters
 from llmshed.simulation.hardware.sections import Efficiency, Engine, Gpu, Measured, Model
+from llmshed.simulation.parameters import MAX_TOKENS
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +57,27 @@ class ReplicaFile(Settings):
     measured: Measured = Measured()
     """What was measured and takes the place of what is derived."""
 
+    def with_values(self, engine: Mapping[str, Any], measured: Mapping[str, Any]) -> Self:
+        """Return the file as if it held other values; what it leaves out is then chosen by them.
+
+        Args:
+            engine: settings of `[engine]` by their names.
+            measured: settings of `[measured]` by their names.
+
+        The values are of the right types; `describe` looks at their ranges and at what they contradict.
+        """
+        return self.model_copy(
+            update={
+                "engine": self.engine.model_copy(update=dict(engine)),
+                "measured": self.measured.model_copy(update=dict(measured)),
+            }
+        )
+
     def describe(self) -> ReplicaDescription:
         """Return what the file describes.
 
         Raises:
-            ValueError: numbers contradict each other; never for a value that was validated.
+            ValueError: numbers contradict each other; never for a file as it was read.
         """
         derivation = derive(self.model, self.gpu, self.efficiency)
         kv_tokens = self.measured.kv_tokens or derivation.kv_tokens
@@ -93,6 +110,12 @@ class ReplicaFile(Settings):
         except ValueError as error:
             yield Remark((("efficiency",), *involved), f"gives step times that are no engine's: {error}")
             return
+        if self.measured.kv_tokens is None and derivation.kv_tokens > MAX_TOKENS:
+            yield Remark(
+                (("gpu", "memory_bytes"), *involved),
+                f"{self.gpu.memory_bytes} leaves room for KV of {derivation.kv_tokens} tokens, of"
+                f" {derivation.kv_bytes_per_token:g} bytes each; at most {MAX_TOKENS} are simulated",
+            )
         if self.measured.kv_tokens is None and derivation.kv_tokens < 2:
             yield Remark(
                 (("gpu", "memory_bytes"), *involved),

@@ -45,6 +45,11 @@ STAND_INS = {
 
 
 def parse_replica(text: str, source: str) -> ReplicaDescription:
+    """Return what a replica file describes; see `parse_replica_file`."""
+    return parse_replica_file(text, source).describe()
+
+
+def parse_replica_file(text: str, source: str) -> ReplicaFile:
     """Read and validate a replica file.
 
     Args:
@@ -62,4 +67,4 @@ def parse_replica(text: str, source: str) -> ReplicaDescription:
     if file is None:
         found = sorted((line_of(lines, mistake.path), spelled(mistake.path), mistake.message) for mistake in mistakes)
         raise ReplicaFileError("\n".join(f"{source}:{line}: {path}: {message}" for line, path, message in found))
-    return file.describe()
+    return file

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from llmshed.config.base import ACCEPTED, ModelName, Settings, Share, Tokens
+from llmshed.config.base import ACCEPTED, ModelName, Settings, Share
 
 Count = Annotated[int, Field(ge=1, le=10**6)]
 Bytes = Annotated[int, Field(ge=1, le=10**15)]
@@ -15,6 +15,15 @@ PositiveShare = Annotated[float, Field(gt=0, le=1)]
 Duration = Annotated[float, Field(ge=0, le=10)]
 StepDuration = Annotated[float, Field(ge=0.000_01, le=3600)]
 Limit = Annotated[int, Field(ge=1, le=100_000_000)]
+SequenceTokens = Annotated[int, Field(ge=2, le=100_000_000)]
+"""Tokens of a sequence, which has one of its prompt and one of its output at least, or of the KV that holds it."""
+VersionText = Annotated[
+    str,
+    Field(
+        pattern=r"^[ -~]{1,32}$",
+        json_schema_extra={ACCEPTED: 'the version of a release from 1.4.0 to 3.x, as in "3.3.5"'},
+    ),
+]
 Label = Annotated[
     str,
     Field(
@@ -45,7 +54,7 @@ class Model(Settings):
     """Tokens that the model knows (`vocab_size`)."""
     tied_embeddings: bool = False
     """Whether input and output share one table (`tie_word_embeddings`)."""
-    context_tokens: Tokens
+    context_tokens: Annotated[int, Field(ge=2, le=10**12)]
     """Longest sequence that the model takes (`max_position_embeddings`)."""
     weight_bytes: ValueBytes = 2.0
     """Bytes of one weight."""
@@ -100,25 +109,25 @@ class Engine(Settings):
     """Whether prompts that begin alike are computed once; absent: as the engine does by itself, TGI from 3.0."""
     chunked_prefill: bool | None = None
     """Whether prompts are computed in pieces; absent: as the engine does by itself, TGI from 3.0."""
-    version: Label | None = None
+    version: VersionText | None = None
     """TGI: version to follow, from 1.4.0 to 3.x; absent: 3.3.5."""
-    max_concurrent_requests: Limit | None = None
+    max_concurrent_requests: Count | None = None
     """TGI: permits, sequences that wait and run together; absent: 128."""
     max_input_tokens: Limit | None = None
     """TGI: longest prompt; absent: one less than the longest sequence."""
-    max_total_tokens: Limit | None = None
+    max_total_tokens: SequenceTokens | None = None
     """TGI: longest prompt and output of one sequence; absent: the model's context, or the KV cache if that is less."""
     max_batch_prefill_tokens: Limit | None = None
     """TGI: most tokens of a step; absent: those that one second of `flops_per_second` computes, at most the context."""
-    max_batch_size: Limit | None = None
+    max_batch_size: Count | None = None
     """TGI: most running sequences; absent: any number."""
-    max_client_batch_size: Limit | None = None
+    max_client_batch_size: Count | None = None
     """TGI: most prompts of one completions request; absent: 4."""
-    max_best_of: Limit | None = None
+    max_best_of: Count | None = None
     """TGI: largest `best_of`; absent: 2."""
-    max_stop_sequences: Limit | None = None
+    max_stop_sequences: Count | None = None
     """TGI: most stop texts of one request; absent: 4."""
-    max_waiting_steps: Limit | None = None
+    max_waiting_steps: Count | None = None
     """TGI without chunked prefill: steps after which waiting requests join whatever their number; absent: 20."""
     attention: Literal["flashinfer", "flashdecoding", "flashdecoding-ipex", "paged"] | None = None
     """TGI: attention kernels; absent: flashinfer."""
@@ -126,11 +135,11 @@ class Engine(Settings):
     """TGI: tokens guessed ahead in a step; absent: 0."""
     accepted_tokens: Annotated[float, Field(ge=0, le=64)] | None = None
     """TGI: guesses of a step that prove right, in the mean; absent: 0."""
-    max_num_seqs: Limit | None = None
+    max_num_seqs: Count | None = None
     """vLLM: most sequences that run; absent: 256, on large GPUs 1024."""
     max_num_batched_tokens: Limit | None = None
     """vLLM: most tokens of a step; absent: 2048, on large GPUs 8192."""
-    max_model_len: Limit | None = None
+    max_model_len: SequenceTokens | None = None
     """vLLM: longest prompt and output of one sequence; absent: the model's context, or the KV cache if that is less."""
     watermark_ratio: Share | None = None
     """vLLM: share of the blocks that stay free when a sequence joins others; absent: 0."""
@@ -149,7 +158,7 @@ class Engine(Settings):
 class Measured(Settings):
     """`[measured]`: what an operator measured, which takes the place of what is derived."""
 
-    kv_tokens: Limit | None = None
+    kv_tokens: SequenceTokens | None = None
     """Tokens of the KV cache, as the engine logs it."""
     step_seconds: StepDuration | None = None
     """Fixed part of a step."""

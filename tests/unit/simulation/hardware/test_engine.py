@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from llmshed.simulation.attention import Attention
+from llmshed.simulation.building import Parameters
 from llmshed.simulation.cost import StepTimes
-from llmshed.simulation.hardware.engine import Parameters, engine_parameters
+from llmshed.simulation.hardware.engine import engine_parameters
 from llmshed.simulation.hardware.sections import Engine, Gpu, Model
 from llmshed.simulation.parameters import ReplicaParameters
 from llmshed.simulation.vllm.parameters import SchedulingPolicy, VllmParameters

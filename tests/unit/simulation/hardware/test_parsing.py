@@ -57,9 +57,27 @@ def test_every_mistake_is_told_at_once_with_its_line(replica_text: str) -> None:
         ("reserve_bytes = 2_000_000_000", "reserve_bytes = -1", "22: efficiency.reserve_bytes: -1 is refused"),
         ("step_seconds = 0.002", "step_seconds = 0", "23: efficiency.step_seconds: 0 is refused"),
         ('mode = "tgi"', 'mode = "sglang"', '25: engine.mode: "sglang" is refused; accepted: "tgi" or "vllm"'),
-        ('mode = "tgi"', 'mode = "tgi"\nversion = "9.9.9"', "engine: TGI version '9.9.9' is not known here"),
+        (
+            'mode = "tgi"',
+            'mode = "tgi"\nversion = "9.9.9"',
+            "26: engine.version: TGI version '9.9.9' is not",
+        ),
+        ('mode = "tgi"', 'mode = "tgi"\nmax_best_of = 2_000_000', "26: engine.max_best_of: 2000000 is refused"),
+        (
+            'mode = "tgi"',
+            'mode = "tgi"\naccepted_tokens = 1',
+            "accepted_tokens is 1; accepted are 0 to 0, the",
+        ),
+        ("context_tokens = 8192", "context_tokens = 1", "12: model.context_tokens: 1 is refused"),
+        (
+            "memory_bytes = 85_899_345_920",
+            "memory_bytes = 1_000_000_000_000_000",
+            "15: gpu.memory_bytes: 1000000000000000 leaves room for KV of 6866317287 tokens, of 131072 bytes each",
+        ),
+        ("layers = 32", f"layers = {'9' * 5000}", "6: a number of 5000 digits is longer than any that is read"),
         ("[engine]\n", "[engines]\n", "engines: unknown setting (did you mean `engine`?)"),
         ('mode = "tgi"', 'mode = "tgi"\n[measured]\nkv_tokens = 0', "27: measured.kv_tokens: 0 is refused"),
+        ('mode = "tgi"', 'mode = "tgi"\n[measured]\nkv_tokens = 1', "27: measured.kv_tokens: 1 is refused"),
         ("[model]", "[model", "not TOML"),
     ],
 )
