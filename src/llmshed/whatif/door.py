@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from dataclasses import replace
+from functools import lru_cache, partial
 
 from llmshed.admission.request import Request
 from llmshed.whatif.idle import idle_times
@@ -10,6 +11,9 @@ from llmshed.whatif.standing import standing_of
 from llmshed.whatif.visits import Try, Visit
 from llmshed.workload.request import TracedRequest
 from llmshed.workload.scaling import original_tenant
+
+MOST_IDLE_TIMES = 4096
+"""Idle times that are remembered, the last used ones: copies of a scaled trace come close together."""
 
 
 def quartile_of(input_tokens: int, edges: tuple[int, int, int]) -> int:
@@ -25,6 +29,8 @@ class Door:
         self._setting = setting
         self._edges = edges
         self._limits = setting.specs[0].limits
+        # They depend on nothing but their arguments, all of them numbers.
+        self._idle_times = lru_cache(MOST_IDLE_TIMES)(partial(idle_times, setting.build_model))
 
     def visit(self, traced: TracedRequest, now: float) -> Visit:
         """Return the visit of a traced request that arrives now.
@@ -37,13 +43,7 @@ class Door:
             traced = replace(traced, at_seconds=now)
         tenant = self._tenant(traced.tenant)
         standing = standing_of(self._request(0, traced, tenant, now), setting.policy, self._limits)
-        idle = idle_times(
-            setting.build_model,
-            traced.input_tokens,
-            traced.true_output_tokens,
-            standing.ceiling_tokens,
-            traced.copies,
-        )
+        idle = self._idle_times(traced.input_tokens, traced.true_output_tokens, standing.ceiling_tokens, traced.copies)
         tpot_objective = setting.objectives.tpot_seconds[standing.lane]
         return Visit(
             traced=traced,
