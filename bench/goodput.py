@@ -1,10 +1,11 @@
 """Goodput of every policy at 1x, 2x, 5x and 10x: `python bench/goodput.py --full`, or a reduced grid without it.
 
 1x is found for each trace, replica and ceiling rule as the lowest rate at which the order-keeping oracle comes within
-1 % of its greatest goodput. All runs are on a virtual clock and deterministic: equal inputs give equal figures. The
-full grid takes two processes about half an hour and remembers finished cells in `bench/results`, so that it may be cut
-short; it writes `bench/data/goodput.csv` and the drawings of `docs/`, and prints the tables of docs/performance.md. The
-reduced one takes a minute or two, for a slice of one trace before one kind of replica, and writes nothing.
+1 % of its greatest goodput, in requests or in tokens. All runs are on a virtual clock and deterministic: equal inputs
+give equal figures. The full grid takes two processes about half an hour and remembers finished cells in
+`bench/results`, so that it may be cut short; it writes `bench/data/goodput.csv` and the drawings of `docs/`, and prints
+the tables of docs/performance.md. The reduced one takes a minute or two, for a slice of one trace before one kind of
+replica, and writes nothing.
 """
 
 import sys
@@ -13,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from goodput_cases import CASES, ROOT, SCALES, Case, data_folder
-from goodput_grid import Remembered, find_1x, grid_cells, misled_oracles
+from goodput_cases import CASES, ROOT, Case, data_folder
+from goodput_grid import Remembered, find_1x, measured_cells
 from goodput_rows import Row, from_csv, rows_of, to_csv
 from goodput_tables import drawing, tables
 
@@ -33,9 +34,7 @@ QUICK = replace(CASES[0], seconds=60.0)
 def measured(cases: Sequence[Case], remembered: Remembered) -> list[Row]:
     """Return the rows of some cases, running what is not remembered."""
     first = find_1x(cases, remembered.measure)
-    results = remembered.measure([cell for case in cases for cell in grid_cells(case, first[case])])
-    misled = [cell for case in cases for scale in SCALES for cell in misled_oracles(case, scale * first[case], results)]
-    return rows_of(first, results | remembered.measure(misled))
+    return rows_of(first, measured_cells(first, remembered.measure))
 
 
 def draw(rows: Sequence[Row]) -> None:

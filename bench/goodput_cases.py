@@ -9,6 +9,7 @@ from itertools import dropwhile, takewhile
 from pathlib import Path
 from random import Random
 
+from llmshed.whatif.gates.levels import OracleLevel
 from llmshed.workload.ceilings import CeilingRule, with_ceilings
 from llmshed.workload.formats import format_named
 from llmshed.workload.readers.reading import Reading
@@ -65,6 +66,7 @@ class Cell:
         step_time_error: by how much the engines' steps are longer than profile, oracle and objectives take them to be.
         level_tokens: level of the oracle; None for any other policy.
         reserve_ratio: reserve of the oracle, likewise.
+        worth_ratio: least worth of the oracle, likewise.
     """
 
     case: Case
@@ -74,6 +76,14 @@ class Cell:
     step_time_error: float = 0.0
     level_tokens: int | None = None
     reserve_ratio: float | None = None
+    worth_ratio: float | None = None
+
+    @property
+    def level(self) -> OracleLevel | None:
+        """Return the level of the oracle; None for any other policy."""
+        if self.level_tokens is None or self.reserve_ratio is None or self.worth_ratio is None:
+            return None
+        return OracleLevel(self.level_tokens, self.reserve_ratio, self.worth_ratio)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +99,19 @@ TRACES = {
     "azure_conv": TraceFile("azure_conv_2023_first40min.csv.gz", "azure"),
     "mooncake": TraceFile("mooncake_conversation_first40min.jsonl.gz", "mooncake"),
 }
-_H100, _A10G = "llama-3-8b-h100", "llama-3-8b-a10g"
+_H100, _A10G, _LONG_H100 = "llama-3-8b-h100", "llama-3-8b-a10g", "llama-3.1-8b-h100"
 # azure_code comes in bursts with empty minutes between: a slice from its beginning would hold little but silence. One
 # H100 is the least there is and serves several times a trace's rate, so its slices are played faster, lest a few
 # requests be repeated many times; four times the rate of a trace need not fill it; and ten times what it serves is more
-# than one process of a gateway can count, which would hide what policies do.
+# than one process of a gateway can count, which would hide what policies do. mooncake's prompts are a dozen times as
+# long, share what came before, and go to a model that takes them and caches prefixes; it fills an H100 as it came.
 _SLICES = (
-    ("azure_conv", _A10G, 2, 0.0, (100.0, 60.0), 1, 1, True),
-    ("azure_conv", _H100, 1, 0.0, (64.0, 48.0), 4, 2, False),
-    ("azure_code", _A10G, 4, 1332.0, (120.0, 60.0), 1, 1, True),
-    ("azure_code", _H100, 1, 1332.0, (64.0, 48.0), 4, 1, False),
-    ("mooncake", _A10G, 2, 0.0, (160.0, 100.0), 1, 1, True),
-    ("mooncake", _H100, 1, 0.0, (64.0, 48.0), 4, 2, False),
+    ("azure_conv", _A10G, 2, 0.0, (120.0, 80.0), 1, 1, True),
+    ("azure_conv", _H100, 1, 0.0, (80.0, 64.0), 4, 2, False),
+    ("azure_code", _A10G, 4, 1332.0, (120.0, 80.0), 1, 1, True),
+    ("azure_code", _H100, 1, 1332.0, (80.0, 64.0), 4, 1, False),
+    ("mooncake", _A10G, 2, 0.0, (160.0, 120.0), 1, 1, True),
+    ("mooncake", _LONG_H100, 1, 0.0, (150.0, 120.0), 1, 1, False),
 )
 """Trace, replica, how many, beginning, seconds under `pow2` and under a flat rule, hurry, overlay, gateway's time."""
 CASES = tuple(

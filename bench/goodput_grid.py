@@ -8,13 +8,17 @@ from math import sqrt
 from multiprocessing import Pool
 from pathlib import Path
 
-from goodput_cases import SCALES, STEP_TIME_ERRORS, Case, Cell
+from goodput_cases import SCALES, STEP_TIME_ERRORS, Case, Cell, sliced
 from goodput_runs import Figures, key_of, kv_tokens, run_cell
 
+from llmshed.whatif.gates.levels import RESERVES, WORTHS
 from llmshed.workload.ceilings import CeilingRule
 
 Results = Mapping[Cell, Figures]
 Measure = Callable[[Sequence[Cell]], Results]
+
+Goodput = tuple[float, float]
+"""Good requests and their tokens, a second."""
 
 ORACLE = "oracle"
 OTHERS = ("ours", "none", "request_limit", "token_bucket", "thresholds", "smallest_first")
@@ -23,15 +27,17 @@ COARSE_RATES = tuple(0.25 * 2 ** (step / 2) for step in range(9))
 HALVINGS = 2
 """How often the interval that holds 1x is halved, on a logarithmic scale: to steps of 9 %."""
 NEAR_GREATEST = 0.99
-_LEVELS = ((1.0, 0.0), (1.0, 0.4), (1 / sqrt(8), 0.0))
-"""Levels of the oracle that are tried, as shares of the KV cache, with their reserves. The lowest matters where KV is
-scarce only: seats bind before on the H100."""
+_SHARES = (1.0, 1 / sqrt(2), 1 / 2)
+"""Tokens at which the oracle is tried, as shares of the KV cache; at less it is worse everywhere."""
+_FIRST_SORT = (RESERVES[0], WORTHS[0])
+_OTHER_SORTS = ((0.0, 0.0), (0.4, 0.5), (0.4, 0.7))
+"""Reserves and least worths at which it is tried with the better of these."""
 
 
 class Remembered:
     """Figures of finished cells in a file, one a line, so that a run that was cut short goes on where it was.
 
-    Cells are known by their inputs. Remove the file when the code that is measured has changed.
+    Cells are known by their inputs and by the code that is measured, so that none is taken for one of other code.
     """
 
     def __init__(self, path: Path, processes: int) -> None:
@@ -48,7 +54,9 @@ class Remembered:
         keys = {cell: key_of(cell) for cell in cells}
         missing = [cell for cell, key in keys.items() if key not in self._known]
         if missing:
-            with Pool(self._processes, initializer=os.nice, initargs=(10,)) as pool, self._path.open("a") as file:
+            # The longest first, so that no process is left alone with one at the end.
+            missing.sort(key=lambda cell: cell.rate * len(sliced(cell.case)), reverse=True)
+            with Pool(self._processes, initializer=os.nice, initargs=(5,)) as pool, self._path.open("a") as file:
                 for done, (cell, figures) in enumerate(pool.imap_unordered(_with_cell, missing), 1):
                     self._known[keys[cell]] = figures
                     line = {"key": keys[cell], "cell": asdict(cell), "figures": figures}
@@ -63,15 +71,21 @@ def _with_cell(cell: Cell) -> tuple[Cell, Figures]:
 
 
 def oracle_cells(case: Case, rate: float) -> list[Cell]:
-    """Return the oracle at each level that is tried, at a factor on the slice's own rate."""
-    whole = kv_tokens(case)
+    """Return the oracle with each number of tokens that is tried, at a factor on the slice's own rate."""
+    whole, (reserve, worth) = kv_tokens(case), _FIRST_SORT
     return [
-        Cell(case, ORACLE, rate, level_tokens=int(whole * share), reserve_ratio=reserve)
-        for share, reserve in (_LEVELS if "a10g" in case.replica else _LEVELS[:2])
+        Cell(case, ORACLE, rate, level_tokens=int(whole * share), reserve_ratio=reserve, worth_ratio=worth)
+        for share in _SHARES
     ]
 
 
-def next_rates(points: Mapping[float, float]) -> tuple[float, ...]:
+def sorted_oracles(case: Case, rate: float, results: Results) -> list[Cell]:
+    """Return the oracle with the best of those numbers of tokens, at each reserve and least worth besides the first."""
+    best = _best(oracle_cells(case, rate), results)
+    return [replace(best, reserve_ratio=reserve, worth_ratio=worth) for reserve, worth in _OTHER_SORTS]
+
+
+def next_rates(points: Mapping[float, Goodput]) -> tuple[float, ...]:
     """Return the rates that are to be tried next, to know where goodput comes near its greatest; empty when known.
 
     Args:
@@ -87,26 +101,34 @@ def next_rates(points: Mapping[float, float]) -> tuple[float, ...]:
     return () if low is None else (sqrt(low * high),)
 
 
-def saturation(points: Mapping[float, float]) -> float:
-    """Return the lowest rate whose goodput is within 1 % of the greatest of all."""
-    enough = NEAR_GREATEST * max(points.values())
-    return min(rate for rate, goodput in points.items() if goodput >= enough)
+def saturation(points: Mapping[float, Goodput]) -> float:
+    """Return the lowest rate whose goodput, in requests or in tokens, is within 1 % of the greatest of all.
+
+    Beyond what replicas can serve an oracle goes on raising one of the two, by choosing shorter requests or longer
+    ones; so that they are full is told by the one that rises no more.
+    """
+    most_requests, most_tokens = (NEAR_GREATEST * max(column) for column in zip(*points.values(), strict=True))
+    return min(
+        rate for rate, (requests, tokens) in points.items() if requests >= most_requests or tokens >= most_tokens
+    )
 
 
 def find_1x(cases: Iterable[Case], measure: Measure) -> dict[Case, float]:
     """Return 1x of each case, as a factor on its slice's own rate.
 
-    It is the lowest rate at which the oracle, at its best level, gives 99 % of the most good requests a second that it
-    gives anywhere between 0.25 and 4 times the slice's own rate, times the case's overlay.
+    It is the lowest rate at which the oracle, at its best level, gives 99 % of the most good requests a second, or of
+    their tokens, that it gives anywhere between 0.25 and 4 times the slice's own rate, times the case's overlay.
     """
-    points: dict[Case, dict[float, float]] = {case: {} for case in cases}
+    points: dict[Case, dict[float, Goodput]] = {case: {} for case in cases}
     while wanted := {case: rates for case, known in points.items() if (rates := next_rates(known))}:
-        tried = {
-            (case, rate): oracle_cells(case, rate * case.overlay) for case, rates in wanted.items() for rate in rates
-        }
-        results = measure([cell for cells in tried.values() for cell in cells])
-        for (case, rate), cells in tried.items():
-            points[case][rate] = max(results[cell]["good_requests_per_second"] for cell in cells)
+        tried = [(case, rate) for case, rates in wanted.items() for rate in rates]
+        results = _with_all_oracles([(case, rate * case.overlay) for case, rate in tried], {}, measure)
+        for case, rate in tried:
+            cells = _oracles(case, rate * case.overlay, results)
+            points[case][rate] = (
+                max(results[cell]["good_requests_per_second"] for cell in cells),
+                max(results[cell]["good_tokens_per_second"] for cell in cells),
+            )
     return {case: case.overlay * saturation(known) for case, known in points.items()}
 
 
@@ -128,6 +150,14 @@ def grid_cells(case: Case, first: float) -> list[Cell]:
     return cells
 
 
+def measured_cells(first: Mapping[Case, float], measure: Measure) -> Results:
+    """Return the figures of all cells of the grid, given 1x of each case."""
+    results = measure([cell for case, rate in first.items() for cell in grid_cells(case, rate)])
+    rates = [(case, scale * rate) for case, rate in first.items() for scale in SCALES]
+    results = _with_all_oracles(rates, results, measure)
+    return {**results, **measure([cell for case, rate in rates for cell in misled_oracles(case, rate, results)])}
+
+
 def misled_oracles(case: Case, rate: float, results: Results) -> list[Cell]:
     """Return the oracle with wrong step times at the level that is best with the right ones, in cases that have it."""
     if not is_doubted(case):
@@ -138,4 +168,18 @@ def misled_oracles(case: Case, rate: float, results: Results) -> list[Cell]:
 
 def best_oracle_of(case: Case, rate: float, results: Results) -> Cell:
     """Return the oracle with the most good tokens a second at a rate."""
-    return max(oracle_cells(case, rate), key=lambda cell: float(results[cell]["good_tokens_per_second"]))
+    return _best(_oracles(case, rate, results), results)
+
+
+def _with_all_oracles(rates: Sequence[tuple[Case, float]], results: Results, measure: Measure) -> Results:
+    """Return results with those of the oracle at every level that is tried, for some cases and rates."""
+    results = {**results, **measure([cell for case, rate in rates for cell in oracle_cells(case, rate)])}
+    return {**results, **measure([cell for case, rate in rates for cell in sorted_oracles(case, rate, results)])}
+
+
+def _oracles(case: Case, rate: float, results: Results) -> list[Cell]:
+    return [*oracle_cells(case, rate), *sorted_oracles(case, rate, results)]
+
+
+def _best(cells: Iterable[Cell], results: Results) -> Cell:
+    return max(cells, key=lambda cell: float(results[cell]["good_tokens_per_second"]))

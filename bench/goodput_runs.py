@@ -4,11 +4,14 @@ from dataclasses import asdict, replace
 from functools import cache
 from hashlib import sha256
 from json import dumps
+from pathlib import Path
 from random import Random
 from typing import Any
 
+import goodput_cases
 from goodput_cases import ROOT, Case, Cell, sliced, traffic
 
+import llmshed
 from llmshed.config.loading import load_config
 from llmshed.profile import Profile
 from llmshed.profile.parsing import parse_profile
@@ -17,7 +20,6 @@ from llmshed.simulation.cost import StepTimes
 from llmshed.simulation.hardware.parsing import parse_replica
 from llmshed.simulation.parameters import ReplicaParameters
 from llmshed.whatif.gate import Gate
-from llmshed.whatif.gates.levels import OracleLevel
 from llmshed.whatif.gates.table import build_gate, oracle_gate
 from llmshed.whatif.report import RunReport
 from llmshed.whatif.setting import Setting
@@ -36,14 +38,27 @@ ttft_objective_seconds = 1.0
 replicas = [{ name = "a", url = "simulated:" }]
 """
 """The shipped defaults with the profile's TTFT objective; the replica is replaced by those of the case."""
+_MEASURED_PACKAGES = ("admission", "config", "profile", "routing", "simulation", "whatif", "workload")
+"""What of llmshed a run is made of."""
 _SECONDS_OF_A_STEP = tuple(StepTimes.__slots__)
 
 
 def key_of(cell: Cell) -> str:
-    """Return a name that is equal for equal inputs: the cell, its replica and its profile; not for equal code."""
+    """Return a name that is equal for equal inputs: the cell, its replica, its profile and the code that runs it."""
     parameters, profile = _replica(cell.case.replica)
-    inputs = [asdict(cell), repr(parameters), profile.model_dump_json()]
+    inputs = [asdict(cell), repr(parameters), profile.model_dump_json(), code_digest()]
     return sha256(dumps(inputs, sort_keys=True).encode()).hexdigest()[:24]
+
+
+@cache
+def code_digest() -> str:
+    """Return a name of all source text that a run depends on, so that figures of other code are not taken for its."""
+    package = Path(llmshed.__file__).parent
+    files = sorted(path for part in _MEASURED_PACKAGES for path in (package / part).rglob("*.py"))
+    digest = sha256()
+    for path in (*files, Path(goodput_cases.__file__), Path(__file__)):
+        digest.update(f"{path.name}\0".encode() + path.read_bytes() + b"\0")
+    return digest.hexdigest()
 
 
 def run_cell(cell: Cell) -> Figures:
@@ -89,9 +104,7 @@ def figures_of(report: RunReport) -> Figures:
 
 
 def _gate(cell: Cell, setting: Setting) -> Gate:
-    if cell.level_tokens is None or cell.reserve_ratio is None:
-        return build_gate(cell.policy, setting)
-    return oracle_gate(setting, OracleLevel(cell.level_tokens, cell.reserve_ratio))
+    return build_gate(cell.policy, setting) if cell.level is None else oracle_gate(setting, cell.level)
 
 
 def _setting(cell: Cell) -> Setting:
@@ -100,7 +113,12 @@ def _setting(cell: Cell) -> Setting:
     config = load_config(_CONFIG, "bench/goodput", {}, {}).config
     setting = setting_from(config, {"main": profile}, parameters, {"main": cell.case.replicas})
     if not cell.case.gateway_time:
-        setting = replace(setting, gateway_seconds_per_request=0.0, gateway_seconds_per_input_token=0.0)
+        setting = replace(
+            setting,
+            gateway_seconds_per_request=0.0,
+            gateway_seconds_per_input_token=0.0,
+            gateway_seconds_per_output_token=0.0,
+        )
     if cell.step_time_error == 0:
         return setting
     times = parameters.step_times

@@ -31,7 +31,7 @@ from llmshed.whatif.idle import IdleTimes, idle_times
 ROOT = Path(__file__).resolve().parents[1]
 REPLICAS = ROOT / "profiles" / "replicas"
 PROFILES = ROOT / "bench" / "profiles"
-NAMES = ("llama-3-8b-h100", "llama-3-8b-a10g")
+NAMES = ("llama-3-8b-h100", "llama-3-8b-a10g", "llama-3.1-8b-h100")
 ENGINE_SHARE = 0.7
 """Part of an objective that is the engine's, the rest being the queue's (the default split)."""
 IDLE_MULTIPLE = 5.0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import goodput_grid
 import pytest
-from goodput_cases import CASES, Cell
+from goodput_cases import CASES, SCALES, Cell
 from goodput_grid import (
     COARSE_RATES,
     HALVINGS,
@@ -14,13 +14,16 @@ from goodput_grid import (
     best_oracle_of,
     find_1x,
     grid_cells,
+    measured_cells,
     misled_oracles,
     next_rates,
     oracle_cells,
     saturation,
+    sorted_oracles,
 )
 from goodput_runs import Figures, key_of
 
+from llmshed.whatif.gates.levels import RESERVES, WORTHS
 from llmshed.whatif.gates.table import GATES
 
 CASE = CASES[0]
@@ -29,24 +32,26 @@ CASE = CASES[0]
 def test_rates_are_tried_from_a_quarter_to_four_times_first() -> None:
     assert (COARSE_RATES[0], COARSE_RATES[-1]) == (0.25, 4.0)
     assert next_rates({}) == COARSE_RATES
-    assert next_rates(dict.fromkeys(COARSE_RATES[:-1], 1.0)) == (4.0,)
+    assert next_rates(dict.fromkeys(COARSE_RATES[:-1], (1.0, 1.0))) == (4.0,)
 
 
 def test_1x_is_the_lowest_rate_within_one_percent_of_the_greatest() -> None:
-    assert saturation({1.0: 98.9, 2.0: 99.0, 3.0: 100.0, 4.0: 90.0}) == 2.0
+    requests = {1.0: 98.9, 2.0: 99.0, 3.0: 100.0, 4.0: 90.0}
+    assert saturation({rate: (good, rate) for rate, good in requests.items()}) == 2.0
+    assert saturation({rate: (rate, good) for rate, good in requests.items()}) == 2.0
 
 
 def test_the_interval_below_is_halved_until_1x_is_known_to_nine_percent() -> None:
-    points = {rate: min(rate, 1.8) for rate in COARSE_RATES}
+    points = {rate: (min(rate, 1.8), rate) for rate in COARSE_RATES}
     for _ in range(HALVINGS):
         (rate,) = next_rates(points)
-        points[rate] = min(rate, 1.8)
+        points[rate] = (min(rate, 1.8), rate)
     assert next_rates(points) == ()
     assert 1.8 * 0.99 <= saturation(points) < 1.8 * 2 ** (1 / 8)
 
 
 def test_nothing_is_tried_below_the_range() -> None:
-    assert next_rates(dict.fromkeys(COARSE_RATES, 1.0)) == ()
+    assert next_rates(dict.fromkeys(COARSE_RATES, (1.0, 1.0))) == ()
 
 
 def measure_up_to(capacity: float, best_reserve: float) -> goodput_grid.Measure:
@@ -57,7 +62,7 @@ def measure_up_to(capacity: float, best_reserve: float) -> goodput_grid.Measure:
             cell: {
                 "good_requests_per_second": min(cell.rate, capacity)
                 * (1 if cell.reserve_ratio == best_reserve else 0.5),
-                "good_tokens_per_second": 1000.0 if cell.reserve_ratio == best_reserve else 500.0,
+                "good_tokens_per_second": cell.rate * (1000.0 if cell.reserve_ratio == best_reserve else 500.0),
             }
             for cell in cells
         }
@@ -73,10 +78,29 @@ def test_1x_is_found_at_the_best_level_and_counts_overlaid_copies() -> None:
 
 
 def test_a_misled_oracle_keeps_the_level_that_is_best_with_true_step_times() -> None:
-    results = measure_up_to(1.8, best_reserve=0.4)(oracle_cells(CASE, 2.0))
+    results = measured_cells({CASE: 2.0}, measure_up_to(1.8, best_reserve=0.0))
     best = best_oracle_of(CASE, 2.0, results)
-    assert best.reserve_ratio == 0.4
-    assert misled_oracles(CASE, 2.0, results) == [replace(best, step_time_error=error) for error in (-0.2, 0.2)]
+    assert best.reserve_ratio == 0.0
+    misled = misled_oracles(CASE, 2.0, results)
+    assert misled == [replace(best, step_time_error=error) for error in (-0.2, 0.2)]
+    assert set(misled) <= set(results)
+
+
+def test_other_reserves_and_worths_are_tried_with_the_best_number_of_tokens() -> None:
+    whole, middle, low = oracle_cells(CASE, 2.0)
+    assert {(cell.reserve_ratio, cell.worth_ratio) for cell in (whole, middle, low)} == {(RESERVES[0], WORTHS[0])}
+    tokens = {whole: 1.0, middle: 2.0, low: 1.5}
+    results: dict[Cell, Figures] = {cell: {"good_tokens_per_second": rate} for cell, rate in tokens.items()}
+    others = sorted_oracles(CASE, 2.0, results)
+    assert {cell.level_tokens for cell in others} == {middle.level_tokens}
+    sorts = {(cell.reserve_ratio, cell.worth_ratio) for cell in others}
+    assert sorts == {(0.0, 0.0), (0.4, 0.5), (0.4, 0.7)}
+
+
+def test_every_level_is_tried_at_every_scale() -> None:
+    results = measured_cells({CASE: 2.0}, measure_up_to(1.8, best_reserve=0.4))
+    tried = [cell for cell in results if cell.policy == "oracle" and not cell.step_time_error]
+    assert len(tried) == len(SCALES) * 6
 
 
 def test_every_policy_stands_at_every_scale_of_1x() -> None:

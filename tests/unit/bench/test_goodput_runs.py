@@ -51,6 +51,14 @@ def test_equal_cells_give_equal_figures_and_keys_and_unequal_ones_other_keys() -
     assert len({key_of(one) for one in (cell, *others)}) == 4
 
 
+def test_a_cell_of_other_code_has_another_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = Cell(SHORT, "ours", 1.0)
+    known = key_of(cell)
+    assert goodput_runs.code_digest() == goodput_runs.code_digest.__wrapped__()
+    monkeypatch.setattr(goodput_runs, "code_digest", lambda: "other")
+    assert key_of(cell) != known
+
+
 def test_every_request_is_in_the_figures_and_no_rule_is_broken() -> None:
     figures = run_cell(Cell(SHORT, "ours", 1.0))
     assert figures["requests"] == len(sliced(SHORT))
@@ -70,11 +78,13 @@ def test_the_gateways_own_time_is_charged_where_the_case_says_so() -> None:
         goodput_runs._setting(Cell(replace(SHORT, gateway_time=charge), "ours", 1.0)) for charge in (True, False)
     )
     assert (charged.gateway_seconds_per_request, charged.gateway_seconds_per_input_token) == (0.002, 0.000_001_5)
+    assert charged.gateway_seconds_per_output_token == 0.000_09
     assert (free.gateway_seconds_per_request, free.gateway_seconds_per_input_token) == (0.0, 0.0)
+    assert free.gateway_seconds_per_output_token == 0.0
 
 
 def test_the_oracle_is_run_at_its_level() -> None:
     whole, *_, low = oracle_cells(SHORT, 2.0)
-    assert (whole.level_tokens, low.level_tokens) == (kv_tokens(SHORT), int(kv_tokens(SHORT) / 8**0.5))
+    assert (whole.level_tokens, low.level_tokens) == (kv_tokens(SHORT), kv_tokens(SHORT) // 2)
     whole, low = (replace(cell, rate=10.0) for cell in (whole, low))
     assert run_cell(whole)["good"] != run_cell(low)["good"]
