@@ -6,6 +6,7 @@ import pytest
 
 from fakes.stages import EDGES, ONE_POOL, stage, traced
 from llmshed.admission.request import Intent, Lane, PriorityClass
+from llmshed.simulation.model import ReplicaModel
 from llmshed.simulation.prefixes import PromptBlocks
 from llmshed.whatif.door import Door, quartile_of
 from llmshed.whatif.setting import Objectives
@@ -35,6 +36,20 @@ def test_a_visit_knows_its_objectives_from_an_idle_replica() -> None:
     assert (small.first_arrived_at, small.wanted_tokens, small.tries) == (7.0, 110, 0)
     large = Door(stage(), EDGES).visit(traced(0.0, 7000, 10), 0.0)
     assert large.ttft_objective_seconds == pytest.approx(5 * (2 * 0.01 + 7000 / 10_000))
+
+
+def test_what_a_request_takes_alone_is_found_out_once_for_each_size_and_ceiling() -> None:
+    setting, built = stage(), []
+
+    def build() -> ReplicaModel:
+        built.append(1)
+        return setting.build_model()
+
+    door = Door(replace(setting, build_model=build), EDGES)
+    first, again, longer = (door.visit(traced(at, 100, tokens), at) for at, tokens in ((0.0, 10), (1.0, 10), (2.0, 20)))
+    assert len(built) == 2
+    assert again == replace(first, traced=again.traced, first_arrived_at=1.0)
+    assert longer.wanted_tokens == 120
 
 
 def test_what_the_replica_could_never_serve_is_infeasible_and_wants_nothing() -> None:
