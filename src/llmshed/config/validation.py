@@ -23,6 +23,10 @@ _ROUNDS = 4
 """Setting aside may uncover a missing setting, whose stand-in may be an element with missing settings of its own."""
 
 
+_MOST_TOLD = 200
+"""More single mistakes than a person mends at once; to look for what each was meant to be takes a millisecond."""
+
+
 class Remark(NamedTuple):
     """A rule between settings that does not hold: the settings involved, the one to change first, and the sentence."""
 
@@ -65,14 +69,19 @@ def validated(
         stand_ins: for each setting without a default, by its name, a value that is valid on its own.
 
     Returns:
-        The value and no mistakes, or None and at least one, in the order of the text's tables.
+        The value and no mistakes, or None and at least one, in the order of the text's tables; of more than 200 single
+        mistakes the rest is counted.
     """
     value, errors, remarks = _attempt(model, raw)
     if value is not None:
         return value, ()
     catalogue = catalogue_of(model)
-    mistakes = [_mistake(catalogue, error) for error in errors]
-    aside = [path for error in errors for path in _involved(catalogue, error)]
+    mistakes = [_mistake(catalogue, error) for error in errors[:_MOST_TOLD]]
+    if len(errors) > _MOST_TOLD:
+        rest = f"is refused, and with it {len(errors) - _MOST_TOLD - 1} more, which are told once the others are mended"
+        mistakes.append(Mistake(errors[_MOST_TOLD]["loc"], rest))
+    aside = [path for error in errors[:_MOST_TOLD] for path in _involved(catalogue, error)]
+    aside += [error["loc"] for error in errors[_MOST_TOLD:]]
     mended: Any = copy.deepcopy(raw)
     for _ in range(_ROUNDS):
         if not errors or not all(_set_aside(mended, error, stand_ins) for error in errors):

@@ -36,6 +36,15 @@ class Pairs(Settings):
 STAND_INS = {"low": 0}
 
 
+def test_of_very_many_mistakes_the_rest_is_counted() -> None:
+    value, mistakes = validated(Pairs, {f"k{number}": 1 for number in range(10_000)}, STAND_INS)
+    assert value is None
+    assert len(mistakes) == 201
+    assert mistakes[-1] == Mistake(
+        ("k200",), "is refused, and with it 9799 more, which are told once the others are mended"
+    )
+
+
 def test_a_sound_value_has_no_mistakes() -> None:
     value, mistakes = validated(Pairs, {"pairs": [{"low": 1}]}, STAND_INS)
 
