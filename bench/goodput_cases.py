@@ -106,18 +106,18 @@ _H100, _A10G, _LONG_H100 = "llama-3-8b-h100", "llama-3-8b-a10g", "llama-3.1-8b-h
 # than one process of a gateway can count, which would hide what policies do. mooncake's prompts are a dozen times as
 # long, share what came before, and go to a model that takes them and caches prefixes; it fills an H100 as it came.
 _SLICES = (
-    ("azure_conv", _A10G, 2, 0.0, (120.0, 80.0), 1, 1, True),
-    ("azure_conv", _H100, 1, 0.0, (80.0, 64.0), 4, 2, False),
-    ("azure_code", _A10G, 4, 1332.0, (120.0, 80.0), 1, 1, True),
-    ("azure_code", _H100, 1, 1332.0, (80.0, 64.0), 4, 1, False),
-    ("mooncake", _A10G, 2, 0.0, (160.0, 120.0), 1, 1, True),
-    ("mooncake", _LONG_H100, 1, 0.0, (150.0, 120.0), 1, 1, False),
+    ("azure_conv", _A10G, 2, 0.0, (120.0, 80.0, 60.0), 1, 1, True),
+    ("azure_conv", _H100, 1, 0.0, (80.0, 64.0, 48.0), 4, 2, False),
+    ("azure_code", _A10G, 4, 1332.0, (120.0, 80.0, 60.0), 1, 1, True),
+    ("azure_code", _H100, 1, 1332.0, (80.0, 64.0, 48.0), 4, 1, False),
+    ("mooncake", _A10G, 2, 0.0, (80.0, 60.0, 48.0), 1, 1, True),
+    ("mooncake", _LONG_H100, 1, 0.0, (150.0, 120.0, 80.0), 1, 1, False),
 )
-"""Trace, replica, how many, beginning, seconds under `pow2` and under a flat rule, hurry, overlay, gateway's time."""
+"""Trace, replica, how many, beginning, seconds under each of `CEILINGS`, hurry, overlay, gateway's time."""
 CASES = tuple(
-    Case(trace, replica, count, begin, long if ceiling is CeilingRule.POW2 else short, hurry, overlay, timed, ceiling)
-    for ceiling in CEILINGS
-    for trace, replica, count, begin, (long, short), hurry, overlay, timed in _SLICES
+    Case(trace, replica, count, begin, seconds[place], hurry, overlay, timed, ceiling)
+    for place, ceiling in enumerate(CEILINGS)
+    for trace, replica, count, begin, seconds, hurry, overlay, timed in _SLICES
 )
 """Every case, all slices under one ceiling rule after the other."""
 

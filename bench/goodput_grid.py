@@ -72,11 +72,8 @@ def _with_cell(cell: Cell) -> tuple[Cell, Figures]:
 
 def oracle_cells(case: Case, rate: float) -> list[Cell]:
     """Return the oracle with each number of tokens that is tried, at a factor on the slice's own rate."""
-    whole, (reserve, worth) = kv_tokens(case), _FIRST_SORT
-    return [
-        Cell(case, ORACLE, rate, level_tokens=int(whole * share), reserve_ratio=reserve, worth_ratio=worth)
-        for share in _SHARES
-    ]
+    whole = kv_tokens(case)
+    return [_oracle(case, rate, int(whole * share), _FIRST_SORT) for share in _SHARES]
 
 
 def sorted_oracles(case: Case, rate: float, results: Results) -> list[Cell]:
@@ -122,7 +119,7 @@ def find_1x(cases: Iterable[Case], measure: Measure) -> dict[Case, float]:
     points: dict[Case, dict[float, Goodput]] = {case: {} for case in cases}
     while wanted := {case: rates for case, known in points.items() if (rates := next_rates(known))}:
         tried = [(case, rate) for case, rates in wanted.items() for rate in rates]
-        results = _with_all_oracles([(case, rate * case.overlay) for case, rate in tried], {}, measure)
+        results = _with_all_oracles([(case, rate * case.overlay) for case, rate in tried], measure)
         for case, rate in tried:
             cells = _oracles(case, rate * case.overlay, results)
             points[case][rate] = (
@@ -137,13 +134,13 @@ def is_doubted(case: Case) -> bool:
     return case.trace == "azure_conv" and case.ceiling is CeilingRule.POW2
 
 
-def grid_cells(case: Case, first: float) -> list[Cell]:
-    """Return the runs of a case at every scale of `first`, its 1x."""
+def grid_cells(case: Case, first: float, tokens: int) -> list[Cell]:
+    """Return the runs of a case at every scale of its 1x, `first`, with the oracle at the tokens best there."""
     cells: list[Cell] = []
     for scale in SCALES:
         rate = scale * first
         cells += [Cell(case, policy, rate) for policy in OTHERS]
-        cells += oracle_cells(case, rate)
+        cells += [_oracle(case, rate, tokens, sort) for sort in (_FIRST_SORT, *_OTHER_SORTS)]
         if is_doubted(case):
             cells += [Cell(case, policy, rate, clients="sdk") for policy in ("ours", "none")]
             cells += [Cell(case, "ours", rate, step_time_error=error) for error in STEP_TIME_ERRORS]
@@ -152,9 +149,11 @@ def grid_cells(case: Case, first: float) -> list[Cell]:
 
 def measured_cells(first: Mapping[Case, float], measure: Measure) -> Results:
     """Return the figures of all cells of the grid, given 1x of each case."""
-    results = measure([cell for case, rate in first.items() for cell in grid_cells(case, rate)])
+    results = _with_all_oracles(tuple(first.items()), measure)
+    tokens = {case: best_oracle_of(case, rate, results).level_tokens or 0 for case, rate in first.items()}
+    grid = measure([cell for case, rate in first.items() for cell in grid_cells(case, rate, tokens[case])])
+    results = {**results, **grid}
     rates = [(case, scale * rate) for case, rate in first.items() for scale in SCALES]
-    results = _with_all_oracles(rates, results, measure)
     return {**results, **measure([cell for case, rate in rates for cell in misled_oracles(case, rate, results)])}
 
 
@@ -167,18 +166,27 @@ def misled_oracles(case: Case, rate: float, results: Results) -> list[Cell]:
 
 
 def best_oracle_of(case: Case, rate: float, results: Results) -> Cell:
-    """Return the oracle with the most good tokens a second at a rate."""
+    """Return the oracle with the most good tokens a second at a rate, of those that know the step times."""
     return _best(_oracles(case, rate, results), results)
 
 
-def _with_all_oracles(rates: Sequence[tuple[Case, float]], results: Results, measure: Measure) -> Results:
-    """Return results with those of the oracle at every level that is tried, for some cases and rates."""
-    results = {**results, **measure([cell for case, rate in rates for cell in oracle_cells(case, rate)])}
-    return {**results, **measure([cell for case, rate in rates for cell in sorted_oracles(case, rate, results)])}
-
-
 def _oracles(case: Case, rate: float, results: Results) -> list[Cell]:
-    return [*oracle_cells(case, rate), *sorted_oracles(case, rate, results)]
+    return [
+        cell
+        for cell in results
+        if (cell.policy, cell.rate, cell.step_time_error) == (ORACLE, rate, 0.0) and cell.case == case
+    ]
+
+
+def _oracle(case: Case, rate: float, tokens: int, sort: tuple[float, float]) -> Cell:
+    reserve, worth = sort
+    return Cell(case, ORACLE, rate, level_tokens=tokens, reserve_ratio=reserve, worth_ratio=worth)
+
+
+def _with_all_oracles(rates: Sequence[tuple[Case, float]], measure: Measure) -> Results:
+    """Return the figures of the oracle at every level that is tried, for some cases and rates."""
+    results = measure([cell for case, rate in rates for cell in oracle_cells(case, rate)])
+    return {**results, **measure([cell for case, rate in rates for cell in sorted_oracles(case, rate, results)])}
 
 
 def _best(cells: Iterable[Cell], results: Results) -> Cell:

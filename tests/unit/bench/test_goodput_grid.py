@@ -97,14 +97,15 @@ def test_other_reserves_and_worths_are_tried_with_the_best_number_of_tokens() ->
     assert sorts == {(0.0, 0.0), (0.4, 0.5), (0.4, 0.7)}
 
 
-def test_every_level_is_tried_at_every_scale() -> None:
+def test_all_tokens_are_tried_at_1x_and_every_reserve_and_worth_at_every_scale() -> None:
     results = measured_cells({CASE: 2.0}, measure_up_to(1.8, best_reserve=0.4))
     tried = [cell for cell in results if cell.policy == "oracle" and not cell.step_time_error]
-    assert len(tried) == len(SCALES) * 6
+    assert [sum(cell.rate == 2.0 * scale for cell in tried) for scale in SCALES] == [6, 4, 4, 4]
+    assert {cell.level_tokens for cell in tried if cell.rate > 2.0} == {oracle_cells(CASE, 2.0)[0].level_tokens}
 
 
 def test_every_policy_stands_at_every_scale_of_1x() -> None:
-    cells = grid_cells(CASE, 0.5)
+    cells = grid_cells(CASE, 0.5, 1000)
     assert {cell.rate for cell in cells} == {0.5, 1.0, 2.5, 5.0}
     assert {cell.policy for cell in cells} == set(GATES)
     assert len(set(cells)) == len(cells)
