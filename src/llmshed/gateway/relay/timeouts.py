@@ -46,7 +46,9 @@ class Watch:
         self._loop = asyncio.get_running_loop()
         self._deadline = float("inf")
         self._on_expiry: Callable[[], None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        # uvloop gives a plain handle, which cannot tell when, for a time that has passed: so the time is kept beside it.
+        self._timer: asyncio.Handle | None = None
+        self._timer_at = float("inf")
         self.expired = False
 
     def expect_within(self, seconds: float, on_expiry: Callable[[], None]) -> None:
@@ -57,11 +59,11 @@ class Watch:
         """Call `on_expiry` unless the next step is set or the watch stopped before `deadline` in loop time."""
         self._deadline = deadline
         self._on_expiry = on_expiry
-        if self._timer is not None and self._timer.when() > deadline:
+        if self._timer is not None and self._timer_at > deadline:
             self._timer.cancel()
             self._timer = None
         if self._timer is None and not self.expired:
-            self._timer = self._loop.call_at(deadline, self._fire)
+            self._set_timer()
 
     def stop(self) -> None:
         """End the watch; nothing is called any more."""
@@ -73,7 +75,11 @@ class Watch:
     def _fire(self) -> None:
         self._timer = None
         if self._deadline > self._loop.time():
-            self._timer = self._loop.call_at(self._deadline, self._fire)
+            self._set_timer()
         elif self._on_expiry is not None:
             self.expired = True
             self._on_expiry()
+
+    def _set_timer(self) -> None:
+        self._timer = self._loop.call_at(self._deadline, self._fire)
+        self._timer_at = self._deadline
