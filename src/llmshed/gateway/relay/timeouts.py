@@ -46,7 +46,7 @@ class Watch:
         self._loop = asyncio.get_running_loop()
         self._deadline = float("inf")
         self._on_expiry: Callable[[], None] | None = None
-        # uvloop gives a plain handle, which cannot tell when, for a time that has passed: so the time is kept beside it.
+        # For a time that has passed uvloop gives a plain handle, which cannot tell when: so the time is kept beside it.
         self._timer: asyncio.Handle | None = None
         self._timer_at = float("inf")
         self.expired = False
