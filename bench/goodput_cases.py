@@ -104,13 +104,14 @@ _H100, _A10G, _LONG_H100 = "llama-3-8b-h100", "llama-3-8b-a10g", "llama-3.1-8b-h
 # H100 is the least there is and serves several times a trace's rate, so its slices are played faster, lest a few
 # requests be repeated many times; four times the rate of a trace need not fill it; and ten times what it serves is more
 # than one process of a gateway can count, which would hide what policies do. mooncake's prompts are a dozen times as
-# long, share what came before, and go to a model that takes them and caches prefixes; it fills an H100 as it came.
+# long, share what came before, and go to a model that takes them and caches prefixes; it fills an H100 as it came, and
+# takes a gateway so long to count that it has no time for ten times what two A10Gs serve.
 _SLICES = (
     ("azure_conv", _A10G, 2, 0.0, (120.0, 80.0, 60.0), 1, 1, True),
     ("azure_conv", _H100, 1, 0.0, (80.0, 64.0, 48.0), 4, 2, False),
     ("azure_code", _A10G, 4, 1332.0, (120.0, 80.0, 60.0), 1, 1, True),
     ("azure_code", _H100, 1, 1332.0, (80.0, 64.0, 48.0), 4, 1, False),
-    ("mooncake", _A10G, 2, 0.0, (80.0, 60.0, 48.0), 1, 1, True),
+    ("mooncake", _A10G, 2, 0.0, (80.0, 60.0, 48.0), 1, 1, False),
     ("mooncake", _LONG_H100, 1, 0.0, (150.0, 120.0, 80.0), 1, 1, False),
 )
 """Trace, replica, how many, beginning, seconds under each of `CEILINGS`, hurry, overlay, gateway's time."""
