@@ -215,13 +215,13 @@ class TwoCaches(RuleBasedStateMachine):
 
 
 class TwoCachesAtLength(TwoCaches):
-    """The same, for the slow pass."""
+    """The same, for the soak."""
 
 
 TwoCaches.TestCase.settings = settings(max_examples=50, stateful_step_count=40, deadline=None)
 TestTwoCaches = TwoCaches.TestCase
 TwoCachesAtLength.TestCase.settings = settings(max_examples=500, stateful_step_count=60, deadline=None)
-TestTwoCachesAtLength = pytest.mark.slow(TwoCachesAtLength.TestCase)
+TestTwoCachesAtLength = pytest.mark.soak(TwoCachesAtLength.TestCase)
 
 
 @given(st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=30), min_size=1, max_size=30), st.integers(40, 70))

@@ -143,7 +143,7 @@ def differences(parameters: VllmParameters, script: Script) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_every_time_and_count_is_that_of_the_slow_way(data: st.DataObject) -> None:
     parameters = data.draw(replicas(thresholds=True))
@@ -151,7 +151,7 @@ def test_every_time_and_count_is_that_of_the_slow_way(data: st.DataObject) -> No
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_shared_prompts_are_found_and_forgotten_as_the_slow_way_does(data: st.DataObject) -> None:
     parameters = data.draw(replicas(thresholds=False))
@@ -332,7 +332,7 @@ class Replica(RuleBasedStateMachine):
         assert (self.replica.held_kv_tokens, self.replica.queue_size, self.replica.batch_size) == (0, 0, 0)
 
 
-Replica.TestCase.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
+Replica.TestCase.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
 TestReplica = pytest.mark.slow(Replica.TestCase)
 
 

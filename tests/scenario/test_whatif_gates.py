@@ -142,7 +142,7 @@ def test_on_small_cases_the_oracle_attains_what_exhaustive_search_does(trace: li
     assert oracle_tokens(trace) == pytest.approx(best_of_all_plans(trace))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_on_random_small_cases_the_oracle_is_near_a_search_that_knows_who_will_come() -> None:
     reached, possible = 0.0, 0.0
     for seed in range(30):
@@ -207,7 +207,7 @@ def test_limits_that_do_not_count_the_tokens_of_answers_do_not_prevent_the_colla
     assert under(policy, 2.0).total.goodput_tokens_per_second < 0.5 * under("ours", 2.0).total.goodput_tokens_per_second
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("scale", [0.8, 2.0])
@@ -237,7 +237,7 @@ VLLM = VllmParameters(
 OTHERS = ("ours", "none", "request_limit", "token_bucket", "thresholds")
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("clients", [ClientModel.NONE, ClientModel.SDK])
 @pytest.mark.parametrize("parameters", [pytest.param(FAST_KV, id="TGI"), pytest.param(VLLM, id="vLLM")])
@@ -260,7 +260,7 @@ def test_nor_does_one_before_another_engine_or_clients_that_come_again(
 LONG = "llama-3.1-8b-h100"
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("scale", [0.5, 2.0])
 def test_nor_does_one_where_recorded_prompts_are_long_and_share_what_is_cached(

@@ -12,7 +12,7 @@ from llmshed.whatif.visits import Try, Visit
 from llmshed.workload.request import TracedRequest
 from llmshed.workload.scaling import original_tenant
 
-MOST_IDLE_TIMES = 4096
+MOST_IDLE_TIMES = 512
 """Idle times that are remembered, the last used ones: copies of a scaled trace come close together."""
 
 
