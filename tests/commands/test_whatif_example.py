@@ -15,7 +15,7 @@ def test_the_example_prints_what_the_page_shows(
     cli: Cli, repository: Path, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = (repository / "docs/whatif.md").read_text("utf-8")
-    example = page[page.index("## An example") : page.index("## What it answers")]
+    example = page[page.index("## An example") : page.index("## Without a trace")]
     (command,) = re.findall(r"```sh\n(.*?)\n```", example, flags=re.DOTALL)
     shown = re.findall(r"```text\n(.*?)\n```", example, flags=re.DOTALL)
     trace = (data_dir / "traces/azure_conv_2023_first40min.csv.gz").read_bytes()
