@@ -221,7 +221,7 @@ def test_no_other_policy_that_keeps_the_order_passes_the_oracle_by_more_than_thr
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scale", [1.0, 4.0])
+@pytest.mark.parametrize("scale", [1.0, pytest.param(4.0, marks=pytest.mark.soak)])
 def test_what_the_oracle_serves_is_good(scale: float) -> None:
     total = best_under(scale, 1).total
     assert total.good >= 0.98 * total.finished

@@ -23,7 +23,7 @@ def parameters(repository: Path, name: str) -> ReplicaParameters:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(300)  # half a minute of CPU for an H100
 @pytest.mark.parametrize("name", sweep.NAMES)
 def test_a_profile_is_derived_again_to_the_last_digit(repository: Path, name: str) -> None:
