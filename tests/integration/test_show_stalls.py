@@ -66,7 +66,7 @@ async def streaming(
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", ["embedded", "qwen3"])
+@pytest.mark.parametrize("name", ["embedded", pytest.param("qwen3", marks=pytest.mark.soak)])
 async def test_eight_prompts_of_a_megabyte_are_counted_beside_a_stream(
     tmp_path: Path, request: pytest.FixtureRequest, name: str
 ) -> None:
