@@ -19,6 +19,7 @@ from statistics import median
 
 import aiohttp
 
+START_LOOKS = 1200  # a minute, twenty looks a second
 CHATS, AT_ONCE, ROUNDS = 200, 20, 5
 SHORT_TOKENS, LONG_TOKENS = 2, 102
 LLMSHED = str(Path(sys.executable).with_name("llmshed"))
@@ -39,7 +40,9 @@ def running(log: Path, *arguments: str) -> Iterator[tuple[int, dict[str, str]]]:
 
 def addresses(process: subprocess.Popen[bytes], log: Path) -> dict[str, str]:
     """Return what a program told of its addresses: `url` of a replica, `data` of a gateway."""
-    while process.poll() is None:
+    for _ in range(START_LOOKS):
+        if process.poll() is not None:
+            break
         told = re.findall(r'"(url|data)": ?"([^"]+)"', log.read_text("utf-8"))
         if told:
             return dict(told)

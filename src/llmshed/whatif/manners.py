@@ -67,9 +67,13 @@ def warnings_of(spec: ReplicaSpec, parameters: Parameters, profile: Profile | No
     limits = engine_limits(parameters)
     match parameters:
         case ReplicaParameters():
-            return spec_warnings(spec, limits, profile)
+            return spec_warnings(spec, limits, profile) + _ceiling(spec, parameters)
         case VllmParameters():
-            return spec_warnings(spec, replace(limits, max_concurrent_requests=None), profile) + _cap(spec, parameters)
+            return (
+                *spec_warnings(spec, replace(limits, max_concurrent_requests=None), profile),
+                *_ceiling(spec, parameters),
+                *_cap(spec, parameters),
+            )
         case _:
             assert_never(parameters)
 
@@ -99,4 +103,15 @@ def _cap(spec: ReplicaSpec, parameters: VllmParameters) -> tuple[str, ...]:
         return (f"{told} max_num_queued_reqs is {queued:,}: the engine would refuse what the gateway admitted",)
     if cap > seats:
         return (f"{told} max_num_seqs is {seats:,}: the others would wait in the engine",)
+    return ()
+
+
+def _ceiling(spec: ReplicaSpec, parameters: Parameters) -> tuple[str, ...]:
+    """Say when the gross ceiling is more than the KV cache holds, or less than half of it."""
+    gross, held = spec.budget.gross_ceiling_tokens, parameters.kv_tokens
+    told = f"the gross ceiling of replica {spec.name} is {gross:,} tokens, the KV cache of its engine holds {held:,}"
+    if gross > held:
+        return (f"{told}: what is reserved beyond that may wait in the engine",)
+    if 2 * gross < held:
+        return (f"{told}: most of it is never lent",)
     return ()

@@ -8,7 +8,7 @@ from fakes.stages import ONE_POOL, stage
 from llmshed.admission.settings import EngineLimits
 from llmshed.simulation.parameters import ReplicaParameters
 from llmshed.simulation.vllm.parameters import VllmParameters
-from llmshed.whatif.manners import engine_limits, engine_name, overrun_tokens, refusal_status
+from llmshed.whatif.manners import engine_limits, engine_name, overrun_tokens, refusal_status, warnings_of
 from llmshed.whatif.replicas import EngineRefusal
 
 VLLM = VllmParameters(max_num_seqs=64, max_model_len=4096, kv_tokens=32_000)
@@ -88,3 +88,22 @@ def test_a_hard_cap_above_the_permits_of_tgi_is_told_as_the_daemon_does() -> Non
 
 def test_engines_have_names() -> None:
     assert [engine_name(one) for one in (tgi("3.0.1"), VLLM)] == ["TGI 3.0.1", "vLLM"]
+
+
+@pytest.mark.parametrize("parameters", [tgi("3.3.5"), VLLM], ids=["tgi", "vllm"])
+@pytest.mark.parametrize(
+    ("share_of_kv", "end"),
+    [(1.01, "may wait in the engine"), (1.0, None), (0.5, None), (0.49, "most of it is never lent")],
+)
+def test_a_gross_ceiling_is_held_against_the_kv_cache(
+    parameters: ReplicaParameters | VllmParameters, share_of_kv: float, end: str | None
+) -> None:
+    (spec, *_) = stage(parameters=parameters).specs
+    gross = int(share_of_kv * parameters.kv_tokens)
+    spec = replace(spec, budget=replace(spec.budget, gross_ceiling_tokens=gross))
+    about = [text for text in warnings_of(spec, parameters, None) if "KV cache" in text]
+    assert len(about) == (end is not None)
+    for text in about:
+        assert f"{gross:,} tokens" in text
+        assert f"{parameters.kv_tokens:,}" in text
+        assert text.endswith(str(end))

@@ -76,8 +76,9 @@ def test_replicas_of_vllm_lend_what_they_tell_of_their_kv_and_their_seats() -> N
 
 def test_without_profile_or_ceiling_the_operator_is_warned() -> None:
     bare = ONE_POOL.replace("gross_ceiling_tokens = 60_000\n", "")
-    (warning,) = stage(text=bare).warnings
-    assert "main is uncalibrated" in warning
+    uncalibrated, beside_kv = stage(text=bare).warnings
+    assert "main is uncalibrated" in uncalibrated
+    assert f"the KV cache of its engine holds {GPU.kv_tokens:,}: most of it is never lent" in beside_kv
     assert stage().specs[0].budget.gross_ceiling_tokens == 60_000
 
 
