@@ -11,7 +11,7 @@ import pytest
 import tomli
 import yaml
 
-from llmshed.admission.settings import EngineLimits, replica_spec, spec_warnings
+from llmshed.admission.settings import EngineLimits, EngineManners, replica_spec, spec_warnings
 from llmshed.config.addresses import Address
 from llmshed.config.server import ServerSettings
 from llmshed.config.settings import Config
@@ -161,7 +161,7 @@ def test_a_request_of_full_context_fits_and_no_hard_cap_is_warned_of() -> None:
     (pool,) = stack.config.pools
     version = str(stack.tgi["image"]).rpartition(":")[2]
     overrun = registry.engine("tgi", version).overrun_chunk_tokens(version)
-    spec = replica_spec(stack.config, pool, "tgi", stack.limits, overrun, None)
+    spec = replica_spec(stack.config, pool, "tgi", stack.limits, EngineManners(overrun), None)
 
     assert spec.budget.safe_budget_tokens >= spec.limits.max_total_tokens == stack.limits.max_total_tokens
     assert [warning for warning in spec_warnings(spec, stack.limits, None) if "hard cap" in warning] == []

@@ -12,11 +12,34 @@ UNCALIBRATED = "uncalibrated"
 
 @dataclass(frozen=True, slots=True)
 class LanePolicy:
-    """The thresholds of a lane, in tokens; None where the lane sets no bound of its own."""
+    """What a lane takes and promises; None where it sets no bound of its own.
+
+    Args:
+        max_input_tokens: most input tokens of a prompt.
+        max_output_tokens: highest output ceiling.
+        default_output_tokens: output ceiling of a request that names none.
+        queue_requests: most requests that wait in each pool; 0 lets nothing wait.
+        queue_tokens: most reserved tokens that wait in each pool; None for the safe budgets of its replicas together.
+        max_residence_seconds: how long a request waits at most.
+        ttft_objective_seconds: arrival to first token.
+        tpot_objective_seconds: mean time per output token after the first.
+        queue_share_ratio: part of the TTFT objective that waiting here may take; the rest is the engine's.
+    """
 
     max_input_tokens: int | None
     max_output_tokens: int | None
     default_output_tokens: int
+    queue_requests: int = 0
+    queue_tokens: int | None = None
+    max_residence_seconds: float = 0.9
+    ttft_objective_seconds: float = 2.0
+    tpot_objective_seconds: float = 0.1
+    queue_share_ratio: float = 0.3
+
+    @property
+    def engine_share_seconds(self) -> float:
+        """Return how long an engine may take from dispatch to first token."""
+        return (1.0 - self.queue_share_ratio) * self.ttft_objective_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +65,23 @@ class ModelLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class BulkShare:
+    """What bulk may and must get on a replica that interactive work shares; each a ratio in 0..1.
+
+    Args:
+        reserved_max_ratio: most of the safe budget that bulk may hold.
+        reserved_floor_ratio: least of it that bulk gets while it has work.
+        prefill_cap_ratio: most of the prefill rate while interactive work comes.
+        prefill_floor_ratio: least of the prefill rate while it has work.
+    """
+
+    reserved_max_ratio: float = 0.5
+    reserved_floor_ratio: float = 0.05
+    prefill_cap_ratio: float = 0.3
+    prefill_floor_ratio: float = 0.05
+
+
+@dataclass(frozen=True, slots=True)
 class ReplicaBudget:
     """What a replica may lend.
 
@@ -49,7 +89,10 @@ class ReplicaBudget:
         gross_ceiling_tokens: most reserved tokens that the replica was tested to carry.
         guard_band_ratio: share of it that is never lent, 0 <= ratio < 1.
         hard_cap_sequences: most sequences at once, whatever their size.
-        prefill_tokens_per_second: rate at which prompts are processed; None when unknown.
+        prefill_tokens_per_second: highest rate of prompt tokens at which running streams keep their pace; None when
+            unknown, and prefill is then not metered.
+        prefill_inflight_tokens: most dispatched prompt tokens without a first token; None when unknown.
+        bulk: what bulk may and must get here if interactive work shares the replica.
         decode_seconds_per_token: time of one further token of a sequence under load; None when unknown.
         release_grace_seconds: how long the engine may hold a request whose client left after its first token.
     """
@@ -60,6 +103,8 @@ class ReplicaBudget:
     prefill_tokens_per_second: float | None = None
     decode_seconds_per_token: float | None = None
     release_grace_seconds: float = 1.0
+    prefill_inflight_tokens: int | None = None
+    bulk: BulkShare = BulkShare()
 
     @property
     def guard_band_tokens(self) -> int:
@@ -85,6 +130,8 @@ class ReplicaSpec:
         overrun_chunk_tokens: the engine rounds a longer output up to a multiple of this (TGI >= 3.1.1: 1,024); 0 when
             it stops exactly at the ceiling.
         profile: name and version of the profile behind the budget, or `uncalibrated`.
+        prefill_blocks_starts: whether nothing else starts there while a prompt is processed (TGI).
+        max_shared_prompt_tokens: longest bulk prompt that it takes beside interactive work; None for no such bound.
     """
 
     name: str
@@ -93,6 +140,8 @@ class ReplicaSpec:
     limits: ModelLimits
     overrun_chunk_tokens: int = 0
     profile: str = UNCALIBRATED
+    prefill_blocks_starts: bool = False
+    max_shared_prompt_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +152,11 @@ class PoolPolicy:
     model: str
     aliases: frozenset[str]
     lanes: frozenset[Lane]
+
+    @property
+    def shared(self) -> bool:
+        """Say whether interactive and bulk work meet on its replicas."""
+        return self.lanes >= {Lane.INTERACTIVE, Lane.BULK}
 
     def serves(self, model: str) -> bool:
         """Say whether a request for `model` may go to this pool."""

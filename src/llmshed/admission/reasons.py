@@ -53,6 +53,10 @@ class Reason(StrEnum):
     LANE_LIMIT = "lane_limit"
     BODY_TOO_LARGE = "body_too_large"
     TOKEN_BUDGET_EXHAUSTED = "token_budget_exhausted"  # noqa: S105 - these tokens are counted, not kept secret
+    PREFILL_WINDOW_FULL = "prefill_window_full"
+    QUEUE_FULL = "queue_full"
+    QUEUE_TIMEOUT = "queue_timeout"
+    SHED_PRIORITY = "shed_priority"
     CONCURRENCY_LIMIT = "concurrency_limit"
     DEADLINE_INFEASIBLE = "deadline_infeasible"
     TENANT_QUOTA = "tenant_quota"
@@ -102,7 +106,20 @@ REASON_TABLE: dict[Reason, ReasonRow] = {
     ),
     Reason.BODY_TOO_LARGE: ReasonRow(413, ErrorKind.REQUEST, Retry.NEVER, "more bytes than the endpoint accepts"),
     Reason.TOKEN_BUDGET_EXHAUSTED: ReasonRow(
-        429, ErrorKind.RATE, Retry.LATER, "the reservation does not fit the tokens that are free now"
+        429,
+        ErrorKind.RATE,
+        Retry.LATER,
+        "the reservation does not fit, nor would it within the wait of its lane",
+    ),
+    Reason.PREFILL_WINDOW_FULL: ReasonRow(
+        429, ErrorKind.RATE, Retry.LATER, "more prompt tokens are ahead than the wait of its lane covers"
+    ),
+    Reason.QUEUE_FULL: ReasonRow(429, ErrorKind.RATE, Retry.LATER, "the lane's queue has no room for another request"),
+    Reason.QUEUE_TIMEOUT: ReasonRow(
+        429, ErrorKind.RATE, Retry.LATER, "the request waited for as long as its lane permits"
+    ),
+    Reason.SHED_PRIORITY: ReasonRow(
+        429, ErrorKind.RATE, Retry.LATER, "work of a higher class took its place in the queue"
     ),
     Reason.CONCURRENCY_LIMIT: ReasonRow(
         429, ErrorKind.RATE, Retry.LATER, "all sequence seats of the replicas are taken"

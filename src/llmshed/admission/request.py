@@ -35,6 +35,15 @@ class Lane(StrEnum):
     OVERFLOW = "overflow"
 
 
+def service_rank(lane: Lane, priority_class: PriorityClass) -> int:
+    """Return the place in the order of service, 0 first: interactive classes by rank, then those of bulk."""
+    return (0 if lane is Lane.INTERACTIVE else len(_CLASS_ORDER)) + priority_class.rank
+
+
+SERVICE_RANKS = 2 * len(_CLASS_ORDER)
+"""How many places there are in the order of service."""
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """One request as it stands at the door, after its tokens were counted.
@@ -50,9 +59,13 @@ class Request:
         asked_class: priority class that the client declared; None when it declared none.
         streamed: whether the answer is a stream, so that a first token is seen.
         arrived_at: clock reading when the request reached the gateway, in seconds.
-        deadline: clock reading after which an answer is useless; None without one.
+        deadline: clock reading at which the whole answer has to be there; None without one.
+        first_token_deadline: clock reading at which its first token has to be there; None without one.
         session: keyed hash of the session; None without one.
         prefix_blocks: keyed hashes of the prompt's leading blocks, first block first.
+        continuing: whether it goes on with a conversation that this gateway served, which a client's word never makes.
+        fingerprint: keyed hash of tenant and body, by which a repeat of the same request is known; None: not known.
+        declared_repeats: how many tries the client says it made before this one, >= 0.
     """
 
     key: int
@@ -66,8 +79,12 @@ class Request:
     streamed: bool = True
     arrived_at: float = 0.0
     deadline: float | None = None
+    first_token_deadline: float | None = None
     session: str | None = None
     prefix_blocks: tuple[str, ...] = ()
+    continuing: bool = False
+    fingerprint: str | None = None
+    declared_repeats: int = 0
 
     @property
     def sequences(self) -> int:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from llmshed.admission.policy import (
     UNCALIBRATED,
     AdmissionPolicy,
+    BulkShare,
     LanePolicy,
     ModelLimits,
     PoolPolicy,
@@ -21,7 +22,7 @@ from llmshed.admission.policy import (
     TenantPolicy,
 )
 from llmshed.admission.request import Intent, Lane, PriorityClass
-from llmshed.config.lanes import BulkThresholds, InteractiveThresholds
+from llmshed.config.lanes import BulkLane, BulkThresholds, InteractiveLane, InteractiveThresholds
 from llmshed.config.pools import PoolSettings
 from llmshed.config.settings import Config
 from llmshed.config.tenants import TenantSettings
@@ -33,6 +34,8 @@ UNKNOWN_HARD_CAP_SEQUENCES = 128
 """Hard cap where neither profile nor configuration nor engine names one: TGI's default permits."""
 UNKNOWN_MAX_TOTAL_TOKENS = 4096
 """Context where nobody tells it."""
+RESIDENCE_OF_QUEUE_SHARE = 1.5
+"""Longest wait in units of the queue's share of the TTFT objective: a signal on that share shows before it acts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,19 @@ class EngineLimits:
     max_input_tokens: int | None = None
     max_total_tokens: int | None = None
     max_batch_total_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EngineManners:
+    """How an engine of this kind and version behaves, which it does not tell.
+
+    Args:
+        overrun_chunk_tokens: it rounds a longer output up to a multiple of this; 0 when it stops at the ceiling.
+        prefill_blocks_starts: nothing else starts on it while a prompt is processed.
+    """
+
+    overrun_chunk_tokens: int = 0
+    prefill_blocks_starts: bool = False
 
 
 def admission_policy(config: Config, model_ids: Mapping[str, str] | None = None) -> AdmissionPolicy:
@@ -59,18 +75,28 @@ def admission_policy(config: Config, model_ids: Mapping[str, str] | None = None)
     )
     tenants = {tenant.name: _tenant(tenant) for tenant in config.tenants} or {ANONYMOUS: TenantPolicy(ANONYMOUS)}
     return AdmissionPolicy(
-        lanes=lane_policies(config.lanes.interactive, config.lanes.bulk),
+        lanes={
+            Lane.INTERACTIVE: _queued_lane(config.lanes.interactive),
+            Lane.BULK: _queued_lane(config.lanes.bulk),
+        },
         pools=pools,
         tenants=tenants,
     )
 
 
 def lane_policies(interactive: InteractiveThresholds, bulk: BulkThresholds) -> dict[Lane, LanePolicy]:
-    """Return the thresholds of both lanes; overflow has none, since nothing enters it."""
+    """Return the thresholds of both lanes, where nothing waits; overflow has none, since nothing enters it."""
     return {
         lane: LanePolicy(lane_.max_input_tokens, lane_.max_output_tokens, lane_.default_output_tokens)
         for lane, lane_ in ((Lane.INTERACTIVE, interactive), (Lane.BULK, bulk))
     }
+
+
+def max_residence_seconds(lane: InteractiveLane | BulkLane) -> float:
+    """Return the longest wait of a lane: the configured one, else 1.5 times the queue's share of its TTFT objective."""
+    if lane.max_residence_seconds is not None:
+        return lane.max_residence_seconds
+    return RESIDENCE_OF_QUEUE_SHARE * lane.queue_share_ratio * lane.ttft_objective_seconds
 
 
 def replica_spec(
@@ -78,7 +104,7 @@ def replica_spec(
     pool: PoolSettings,
     name: str,
     engine: EngineLimits,
-    overrun_chunk_tokens: int,
+    manners: EngineManners,
     profile: Profile | None,
 ) -> ReplicaSpec:
     """Return the numbers of one replica."""
@@ -89,8 +115,10 @@ def replica_spec(
         pool=pool.name,
         budget=budget,
         limits=limits,
-        overrun_chunk_tokens=overrun_chunk_tokens,
+        overrun_chunk_tokens=manners.overrun_chunk_tokens,
         profile=UNCALIBRATED if profile is None else profile.label,
+        prefill_blocks_starts=manners.prefill_blocks_starts,
+        max_shared_prompt_tokens=_max_shared_prompt_tokens(config, pool, manners, profile),
     )
 
 
@@ -104,6 +132,13 @@ def profile_budget(profile: Profile, pool: PoolSettings | None = None) -> Replic
         hard_cap_sequences=cap or profile.budget.hard_cap_sequences,
         prefill_tokens_per_second=None if profile.prefill is None else profile.prefill.safe_tokens_per_second,
         decode_seconds_per_token=None if profile.decode is None else profile.decode.seconds_per_token,
+        prefill_inflight_tokens=None if profile.prefill is None else profile.prefill.inflight_tokens,
+        bulk=BulkShare(
+            reserved_max_ratio=profile.bulk.reserved_max_ratio,
+            reserved_floor_ratio=profile.bulk.reserved_floor_ratio,
+            prefill_cap_ratio=profile.bulk.prefill_cap_ratio,
+            prefill_floor_ratio=profile.bulk.prefill_floor_ratio,
+        ),
         **grace,
     )
 
@@ -140,6 +175,37 @@ def spec_warnings(spec: ReplicaSpec, engine: EngineLimits, profile: Profile | No
             f"profile {profile.label} names an overcommit of {profile.budget.overcommit_ratio:g}: it is not lent"
         )
     return tuple(warnings)
+
+
+def _max_shared_prompt_tokens(
+    config: Config, pool: PoolSettings, manners: EngineManners, profile: Profile | None
+) -> int | None:
+    """Return the longest bulk prompt that leaves an interactive one behind it within its TTFT objective.
+
+    It matters where both lanes share replicas on which nothing starts while a prompt is processed; None elsewhere, and
+    where no profile tells rate and unloaded TTFT.
+    """
+    shared = set(pool.lanes) >= {Lane.INTERACTIVE, Lane.BULK}
+    if not shared or not manners.prefill_blocks_starts or profile is None:
+        return None
+    if profile.prefill is None or profile.latency is None:
+        return None
+    spare_seconds = config.lanes.interactive.ttft_objective_seconds - profile.latency.unloaded_ttft_p95_seconds
+    return max(0, math.floor(spare_seconds * profile.prefill.safe_tokens_per_second))
+
+
+def _queued_lane(lane: InteractiveLane | BulkLane) -> LanePolicy:
+    return LanePolicy(
+        max_input_tokens=lane.max_input_tokens,
+        max_output_tokens=lane.max_output_tokens,
+        default_output_tokens=lane.default_output_tokens,
+        queue_requests=lane.queue_requests,
+        queue_tokens=lane.queue_tokens,
+        max_residence_seconds=max_residence_seconds(lane),
+        ttft_objective_seconds=lane.ttft_objective_seconds,
+        tpot_objective_seconds=lane.tpot_objective_seconds,
+        queue_share_ratio=lane.queue_share_ratio,
+    )
 
 
 def _origin(spec: ReplicaSpec, engine: EngineLimits) -> str:

@@ -9,7 +9,7 @@ from llmshed.admission.request import Intent, Lane, PriorityClass
 
 
 class Decision(StrEnum):
-    """What is to happen with a request; `QUEUE` is reserved for pools that let work wait."""
+    """What is to happen with a request."""
 
     ADMIT = "admit"
     QUEUE = "queue"
@@ -38,6 +38,70 @@ class AcceptedMaximums:
 
 
 @dataclass(frozen=True, slots=True)
+class QueueTerms:
+    """A lane's queue in one pool when it was asked, and its bounds."""
+
+    requests: int
+    tokens: int
+    most_requests: int
+    most_tokens: int
+    max_residence_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class WindowTerms:
+    """The prefill window of a replica when it was asked; tokens are prompt tokens that its cache does not hold.
+
+    Args:
+        tokens_per_second: rate at which prompt tokens are let in; None while prefill is not metered.
+        level_tokens: what may be let in at once; negative while a long prompt is being paid off.
+        inflight_tokens: dispatched and without a first token.
+        inflight_limit_tokens: most of these beside a prompt that is alone; None without a bound.
+        bulk_level_tokens: what the bulk cap leaves to bulk now; None while no cap acts.
+        bulk_credit_tokens: what the bulk floor owes to bulk.
+    """
+
+    tokens_per_second: float | None
+    level_tokens: float
+    inflight_tokens: int
+    inflight_limit_tokens: int | None
+    bulk_level_tokens: float | None
+    bulk_credit_tokens: float
+
+
+@dataclass(frozen=True, slots=True)
+class DelayTerms:
+    """The delay estimate of a request on one replica, term by term: docs/delay-estimate.md has the equation.
+
+    Args:
+        tokens_ahead: reserved tokens of queued work that would be served before it.
+        prefill_tokens_ahead: their prompt tokens.
+        release_seconds: until the release schedule gives back what it and the work ahead lack.
+        prefill_seconds: until the prompts ahead are let into the prefill window.
+        share: part of what comes free that higher classes leave, more than 0 and at most 1.
+        factor: learnt factor of its lane and class.
+        wait_seconds: the estimate, max(release, prefill) / share x factor.
+        own_seconds: its own prefill and, where the whole answer is due, its expected decode.
+        promised_seconds: added to Retry-After for the work that was promised room before it; 0 where none was.
+    """
+
+    tokens_ahead: int
+    prefill_tokens_ahead: int
+    release_seconds: float
+    prefill_seconds: float
+    share: float
+    factor: float
+    wait_seconds: float
+    own_seconds: float
+    promised_seconds: float = 0.0
+
+    @property
+    def prefill_binds(self) -> bool:
+        """Say whether the prefill window is the later of the two terms."""
+        return self.prefill_seconds > self.release_seconds
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """One decision and its grounds.
 
@@ -57,6 +121,9 @@ class Verdict:
         retry_after_seconds: conservative wait until the binding term clears; None where a retry is useless or unknown.
         detail: why not, as a sentence with the numbers that bind; empty for an admission, whose terms say it all.
         advice: what the caller can change, for permanent refusals.
+        delay: the delay estimate; None where none was made.
+        window: the prefill window of the replica that was asked; None where none was.
+        queue: the lane's queue in the pool that was asked; None where none was.
     """
 
     decision: Decision
@@ -74,6 +141,9 @@ class Verdict:
     retry_after_seconds: float | None = None
     detail: str = ""
     advice: tuple[Advice, ...] = ()
+    delay: DelayTerms | None = None
+    window: WindowTerms | None = None
+    queue: QueueTerms | None = None
 
     @property
     def status(self) -> int:

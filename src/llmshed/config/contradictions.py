@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from llmshed.config.addresses import SIMULATED, Address
 from llmshed.config.counting import CountingSettings
-from llmshed.config.lanes import BulkThresholds, InteractiveThresholds
+from llmshed.config.lanes import BulkThresholds, InteractiveThresholds, LaneSettings
 from llmshed.config.paths import Path, spelled
 from llmshed.config.pools import PoolSettings
 from llmshed.config.server import ServerSettings
@@ -53,6 +53,18 @@ def lane_contradictions(
                 ((*table, "bulk", setting), (*table, "interactive", setting)),
                 f"{long} is less than the interactive lane's {short}, which larger requests leave for this lane;"
                 f" at least {short} is accepted",
+            )
+
+
+def residence_contradictions(lanes: LaneSettings) -> Iterator[Remark]:
+    """Yield longest waits within the queue's share of the objective: a signal could then never exceed that share."""
+    for name, lane in (("interactive", lanes.interactive), ("bulk", lanes.bulk)):
+        share_seconds = lane.queue_share_ratio * lane.ttft_objective_seconds
+        if lane.max_residence_seconds is not None and lane.max_residence_seconds <= share_seconds:
+            yield Remark(
+                (("lanes", name, "max_residence_seconds"), ("lanes", name, "queue_share_ratio")),
+                f"{lane.max_residence_seconds:g} is not more than the queue's share of the TTFT objective,"
+                f" {share_seconds:g}; more is accepted",
             )
 
 

@@ -1,6 +1,12 @@
 """Settings of the lanes: thresholds, default ceilings and objectives."""
 
-from llmshed.config.base import Seconds, Settings, Tokens
+from typing import Annotated
+
+from pydantic import Field
+
+from llmshed.config.base import Ratio, Seconds, Settings, Tokens
+
+Waiting = Annotated[int, Field(ge=0, le=10**6)]
 
 
 class InteractiveThresholds(Settings):
@@ -21,6 +27,14 @@ class InteractiveThresholds(Settings):
 class InteractiveLane(InteractiveThresholds):
     """`[lanes.interactive]`: short, latency-sensitive turns."""
 
+    queue_requests: Waiting = 256
+    """Most requests of this lane that wait in each pool; 0 lets nothing wait."""
+    queue_tokens: Tokens | None = None
+    """Most reserved tokens of this lane that wait in each pool. Unset: the safe budgets of its replicas together."""
+    queue_share_ratio: Ratio = 0.3
+    """Part of the TTFT objective that waiting in the gateway may take; the rest is the engine's."""
+    max_residence_seconds: Seconds | None = None
+    """Longest wait in the queue. Unset: one and a half times the queue's share of the TTFT objective."""
     first_byte_timeout_seconds: Seconds = 60.0
     """Longest silence of the engine before its first data event. An answer that is not streamed has this long, and its
     output ceiling times the TPOT objective beside."""
@@ -46,6 +60,14 @@ class BulkThresholds(Settings):
 class BulkLane(BulkThresholds):
     """`[lanes.bulk]`: long prompts and work that can wait."""
 
+    queue_requests: Waiting = 1024
+    """Most requests of this lane that wait in each pool; 0 lets nothing wait."""
+    queue_tokens: Tokens | None = None
+    """Most reserved tokens of this lane that wait in each pool. Unset: the safe budgets of its replicas together."""
+    queue_share_ratio: Ratio = 0.3
+    """Part of the TTFT objective that waiting in the gateway may take; the rest is the engine's."""
+    max_residence_seconds: Seconds | None = None
+    """Longest wait in the queue. Unset: one and a half times the queue's share of the TTFT objective."""
     first_byte_timeout_seconds: Seconds = 600.0
     """Longest silence of the engine before its first data event. An answer that is not streamed has this long, and its
     output ceiling times the TPOT objective beside."""

@@ -77,6 +77,8 @@ class PoolSettings(Settings):
 class AdmissionSettings(Settings):
     """`[admission]`: rules that hold for all pools."""
 
+    mode: Literal["enforce", "observe"] = "enforce"
+    """`observe` decides, records and counts as if it acted, and lets everything through that an engine could answer."""
     guard_band_ratio: Ratio = 0.10
     """Part of a gross ceiling that is never lent, where the profile names none."""
     retry_jitter_ratio: Annotated[float, Field(ge=0, le=4)] = 1.0

@@ -11,6 +11,7 @@ from llmshed.config.contradictions import (
     lane_contradictions,
     listener_contradictions,
     pool_contradictions,
+    residence_contradictions,
     tenant_contradictions,
 )
 from llmshed.config.counting import CountingSettings
@@ -47,6 +48,7 @@ class Config(Settings):
             chain(
                 listener_contradictions(self.server, self.tenants),
                 lane_contradictions(self.lanes.interactive, self.lanes.bulk),
+                residence_contradictions(self.lanes),
                 counting_contradictions(self.counting, self.server),
                 tenant_contradictions(self.tenants),
                 pool_contradictions(self.pools),

@@ -170,6 +170,9 @@ class Engine(Protocol):
             EngineError: the description is not this engine's.
         """
 
+    prefill_blocks_starts: bool
+    """Whether nothing else starts on the engine while a prompt is processed."""
+
     def overrun_chunk_tokens(self, version: str) -> int:
         """Return the chunk up to whose multiple this version may run beyond a ceiling; 0 for none."""
 

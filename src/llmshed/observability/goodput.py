@@ -66,6 +66,10 @@ def is_ours(reason: Reason) -> bool:
     match reason:
         case (
             Reason.TOKEN_BUDGET_EXHAUSTED
+            | Reason.PREFILL_WINDOW_FULL
+            | Reason.QUEUE_FULL
+            | Reason.QUEUE_TIMEOUT
+            | Reason.SHED_PRIORITY
             | Reason.CONCURRENCY_LIMIT
             | Reason.DEADLINE_INFEASIBLE
             | Reason.COUNTING_BACKLOG

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from llmshed.admission.policy import ReplicaSpec
-from llmshed.admission.settings import EngineLimits, spec_warnings
+from llmshed.admission.settings import EngineLimits, EngineManners, spec_warnings
 from llmshed.profile import Profile
 from llmshed.simulation.building import Parameters
 from llmshed.simulation.parameters import CHUNK_TOKENS, ReplicaParameters
@@ -56,10 +56,16 @@ def engine_limits(parameters: Parameters) -> EngineLimits:
             assert_never(parameters)
 
 
-def overrun_tokens(parameters: Parameters) -> int:
-    """Return the size of the chunks that the engine's answers run to the end of, beyond their ceiling; 0 for none."""
-    in_chunks = isinstance(parameters, ReplicaParameters) and parameters.rules.chunking is Chunking.ALWAYS
-    return CHUNK_TOKENS if in_chunks else 0
+def engine_manners(parameters: Parameters) -> EngineManners:
+    """Return how the engine behaves beyond what it tells: TGI has chunks, and starts one prompt at a time."""
+    match parameters:
+        case ReplicaParameters():
+            in_chunks = parameters.rules.chunking is Chunking.ALWAYS
+            return EngineManners(CHUNK_TOKENS if in_chunks else 0, prefill_blocks_starts=True)
+        case VllmParameters():
+            return EngineManners()
+        case _:
+            assert_never(parameters)
 
 
 def warnings_of(spec: ReplicaSpec, parameters: Parameters, profile: Profile | None) -> tuple[str, ...]:

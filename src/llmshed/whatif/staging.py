@@ -18,7 +18,7 @@ from llmshed.config.pools import PoolSettings
 from llmshed.config.settings import Config
 from llmshed.profile import Profile
 from llmshed.simulation.building import Parameters, build_model
-from llmshed.whatif.manners import engine_limits, overrun_tokens, warnings_of
+from llmshed.whatif.manners import engine_limits, engine_manners, warnings_of
 from llmshed.whatif.setting import Objectives, Setting
 
 SIMULATED_MODEL = "llmshed/simulated"
@@ -102,5 +102,5 @@ def spread_copies(config: Config, total: int) -> dict[str, int]:
 
 
 def _spec(config: Config, pool: PoolSettings, parameters: Parameters, profile: Profile | None) -> ReplicaSpec:
-    limits, overrun = engine_limits(parameters), overrun_tokens(parameters)
-    return replica_spec(config, pool, pool.name, limits, overrun, profile)
+    limits, manners = engine_limits(parameters), engine_manners(parameters)
+    return replica_spec(config, pool, pool.name, limits, manners, profile)

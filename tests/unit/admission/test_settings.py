@@ -9,8 +9,10 @@ from llmshed.admission.request import Intent, Lane, PriorityClass
 from llmshed.admission.settings import (
     ANONYMOUS,
     EngineLimits,
+    EngineManners,
     admission_policy,
     lane_policies,
+    max_residence_seconds,
     model_limits,
     replica_spec,
     spec_warnings,
@@ -25,6 +27,9 @@ TOLD = EngineLimits(max_concurrent_requests=128, max_input_tokens=8_191, max_tot
 def config(**pool: Any) -> Config:
     given = {"replicas": ({"name": "r1", "url": "http://127.0.0.1:3000"},)} | pool
     return Config.model_validate({"pools": (given,)})
+
+
+LATENCY = "[latency]\nunloaded_ttft_p50_seconds = 0.5\nunloaded_ttft_p95_seconds = 0.75\n"
 
 
 def profile(extra: str = "", budget: str = "") -> Profile:
@@ -45,7 +50,7 @@ def profile(extra: str = "", budget: str = "") -> Profile:
 
 
 def spec(made: Config, engine: EngineLimits = TOLD, given: Profile | None = None, overrun: int = 0) -> ReplicaSpec:
-    return replica_spec(made, made.pools[0], "r1", engine, overrun, given)
+    return replica_spec(made, made.pools[0], "r1", engine, EngineManners(overrun), given)
 
 
 def test_a_profile_gives_the_numbers() -> None:
@@ -146,3 +151,23 @@ def test_a_named_model_wins_over_the_told_one() -> None:
     assert isinstance(PoolSettings.model_fields["model"].default, str)
     (pool,) = admission_policy(config(model="mine"), {"main": "org/model"}).pools
     assert pool.model == "mine"
+
+
+def test_a_lane_waits_for_one_and_a_half_times_its_share_unless_told_otherwise() -> None:
+    lanes = config("[lanes.bulk]\nmax_residence_seconds = 40").lanes
+
+    assert max_residence_seconds(lanes.interactive) == pytest.approx(1.5 * 0.3 * 2.0)
+    assert max_residence_seconds(lanes.bulk) == 40
+
+
+def test_a_long_prompt_on_a_shared_replica_leaves_the_next_one_its_objective() -> None:
+    measured = profile("[prefill]\nsafe_tokens_per_second = 1_000\n" + LATENCY)
+    made = config()
+    pool = made.pools[0]
+    separate = pool.model_copy(update={"lanes": ("bulk",)})
+    tgi = EngineManners(prefill_blocks_starts=True)
+
+    assert replica_spec(made, pool, "r", TOLD, tgi, measured).max_shared_prompt_tokens == 1_250
+    assert replica_spec(made, separate, "r", TOLD, tgi, measured).max_shared_prompt_tokens is None
+    assert replica_spec(made, pool, "r", TOLD, EngineManners(), measured).max_shared_prompt_tokens is None
+    assert replica_spec(made, pool, "r", TOLD, tgi, profile()).max_shared_prompt_tokens is None

@@ -36,6 +36,9 @@ CASES = {
         f"{POOL}[lanes.bulk]\nmax_output_tokens = 1023\ndefault_output_tokens = 5",
         "lanes.bulk.max_output_tokens", "at least 1024",
     ),
+    "a wait that ends with the queue's share": (
+        f"{POOL}[lanes.interactive]\nmax_residence_seconds = 0.6", "lanes.interactive.max_residence_seconds", "0.6",
+    ),
     "inline beyond small": (f"{POOL}[counting]\ninline_bytes = 65537", "counting.inline_bytes", "65536"),
     "small beyond its queue": (f"{POOL}[counting]\nsmall_queue_bytes = 65535", "counting.small_bytes", "65535"),
     "body beyond its queue": (f"{POOL}[counting]\nlarge_queue_bytes = 1999999", "server.max_body_bytes", "1999999"),

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from fakes.stages import ONE_POOL, stage
-from llmshed.admission.settings import EngineLimits
+from llmshed.admission.settings import EngineLimits, EngineManners
 from llmshed.simulation.parameters import ReplicaParameters
 from llmshed.simulation.vllm.parameters import VllmParameters
-from llmshed.whatif.manners import engine_limits, engine_name, overrun_tokens, refusal_status, warnings_of
+from llmshed.whatif.manners import engine_limits, engine_manners, engine_name, refusal_status, warnings_of
 from llmshed.whatif.replicas import EngineRefusal
 
 VLLM = VllmParameters(max_num_seqs=64, max_model_len=4096, kv_tokens=32_000)
@@ -20,12 +20,12 @@ def tgi(version: str) -> ReplicaParameters:
 
 @pytest.mark.parametrize(("version", "chunk"), [("3.3.5", 1024), ("3.1.1", 1024), ("3.0.1", 0), ("2.4.0", 0)])
 def test_answers_of_tgi_overrun_by_version(version: str, chunk: int) -> None:
-    assert overrun_tokens(tgi(version)) == chunk
+    assert engine_manners(tgi(version)) == EngineManners(chunk, prefill_blocks_starts=True)
     assert stage(parameters=tgi(version)).specs[0].overrun_chunk_tokens == chunk
 
 
 def test_answers_of_vllm_never_overrun() -> None:
-    assert overrun_tokens(VLLM) == 0
+    assert engine_manners(VLLM) == EngineManners()
 
 
 @pytest.mark.parametrize(("version", "told"), [("2.2.0", 49_152), ("2.3.0", None), ("3.3.5", None)])

@@ -25,6 +25,7 @@ class TgiEngine:
     """Text Generation Inference of one version, as `Engine`."""
 
     name = "tgi"
+    prefill_blocks_starts = True
 
     def __init__(self, version: str = AUTO, *, allow_truncate: bool = False) -> None:
         """Take a version as the operator or `/info` writes it.

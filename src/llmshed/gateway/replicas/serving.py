@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import orjson
 
 from llmshed.admission.policy import ReplicaSpec
-from llmshed.admission.settings import EngineLimits, replica_spec, spec_warnings
+from llmshed.admission.settings import EngineLimits, EngineManners, replica_spec, spec_warnings
 from llmshed.engines import registry
 from llmshed.engines.base import Engine, EngineInfo
 from llmshed.engines.tgi.versions import AUTO
@@ -115,7 +115,7 @@ class Meeting:
         engine = registry.engine(pool.engine, version, allow_truncate=pool.allow_truncate)
         counter = await self._counter_of(CounterRecipe.of(pool, self._plan.config.counting, info.model_id))
         found = await check_counts(self._client, self.url, engine, counter, self._timeout_seconds)
-        spec = self._spec(info, engine.overrun_chunk_tokens(version))
+        spec = self._spec(info, EngineManners(engine.overrun_chunk_tokens(version), engine.prefill_blocks_starts))
         for sentence in found.unverified:
             self._warn("counts_unverified", sentence)
         if found.mismatches:
@@ -126,12 +126,12 @@ class Meeting:
     def _timeout_seconds(self) -> float:
         return self._plan.config.upstream.probe_timeout_seconds
 
-    def _spec(self, info: EngineInfo, overrun_chunk_tokens: int) -> ReplicaSpec:
+    def _spec(self, info: EngineInfo, manners: EngineManners) -> ReplicaSpec:
         limits = EngineLimits(
             info.max_concurrent_requests, info.max_input_tokens, info.max_total_tokens, info.max_batch_total_tokens
         )
         plan = self._plan
-        spec = replica_spec(plan.config, plan.settings, self._name, limits, overrun_chunk_tokens, plan.profile)
+        spec = replica_spec(plan.config, plan.settings, self._name, limits, manners, plan.profile)
         for sentence in spec_warnings(spec, limits, plan.profile):
             self._warn("replica_numbers", sentence)
         return spec
