@@ -154,7 +154,7 @@ def test_a_named_model_wins_over_the_told_one() -> None:
 
 
 def test_a_lane_waits_for_one_and_a_half_times_its_share_unless_told_otherwise() -> None:
-    lanes = config("[lanes.bulk]\nmax_residence_seconds = 40").lanes
+    lanes = Config.model_validate({"pools": config().pools, "lanes": {"bulk": {"max_residence_seconds": 40.0}}}).lanes
 
     assert max_residence_seconds(lanes.interactive) == pytest.approx(1.5 * 0.3 * 2.0)
     assert max_residence_seconds(lanes.bulk) == 40
