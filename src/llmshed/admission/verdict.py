@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from llmshed.admission.budget import Equation, Reservation
+from llmshed.admission.echo import Arrival
 from llmshed.admission.reasons import Reason
 from llmshed.admission.request import Intent, Lane, PriorityClass
 
@@ -124,6 +125,7 @@ class Verdict:
         delay: the delay estimate; None where none was made.
         window: the prefill window of the replica that was asked; None where none was.
         queue: the lane's queue in the pool that was asked; None where none was.
+        arrival: whether the request was seen before; None where nobody looked.
     """
 
     decision: Decision
@@ -144,6 +146,7 @@ class Verdict:
     delay: DelayTerms | None = None
     window: WindowTerms | None = None
     queue: QueueTerms | None = None
+    arrival: Arrival | None = None
 
     @property
     def status(self) -> int:
