@@ -5,15 +5,18 @@
 give equal figures. The full grid takes two processes about half an hour and remembers finished cells in
 `bench/results`, so that it may be cut short; it writes `bench/data/goodput.csv` and the drawings of `docs/`, and prints
 the tables of docs/performance.md. The reduced one takes a minute or two, for a slice of one trace before one kind of
-replica, and writes nothing.
+replica, and writes nothing. `--case azure_conv/llama-3-8b-a10g/pow2` runs ours in one case of the whole grid, in less
+than a minute, and prints it beside what was kept of the other policies.
 """
 
 import sys
 import tempfile
+from argparse import ArgumentParser
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from goodput_case import OURS, case_named, case_report
 from goodput_cases import CASES, ROOT, Case, data_folder
 from goodput_grid import Remembered, find_1x, measured_cells
 from goodput_rows import Row, from_csv, rows_of, to_csv
@@ -50,20 +53,34 @@ def show(rows: Sequence[Row]) -> None:
 
 
 def main(arguments: Sequence[str] = ()) -> None:
-    """Run the reduced grid, or with `--full` the whole one; `--drawn` draws and prints anew what was kept of it."""
-    if list(arguments) not in ([], ["--full"], ["--drawn"]):
-        sys.exit("usage: python bench/goodput.py [--full | --drawn]")
-    if "--drawn" in arguments:
+    """Run the reduced grid, the whole one, or one case; `--drawn` draws and prints anew what was kept."""
+    parser = ArgumentParser(description="Goodput of every policy at 1x, 2x, 5x and 10x.")
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("--full", action="store_true", help="run the whole grid")
+    chosen.add_argument("--drawn", action="store_true", help="draw and print what was kept of it")
+    chosen.add_argument("--case", metavar="TRACE/REPLICA/CEILINGS", help="run ours in one case")
+    parser.add_argument(
+        "--policies", default=f"{OURS},thresholds,oracle", help="what --case shows, with commas between"
+    )
+    parser.add_argument("--clients", default="none", help="client models of --case, with commas between")
+    asked = parser.parse_args(arguments)
+    if asked.drawn:
         rows = from_csv(ROWS.read_text("utf-8"))
     elif not (data_folder() / "traces").is_dir():
         print(f"\ngoodput: not measured, since there are no traces in {data_folder()}; TEST_DATA names another folder")
         return
-    elif "--full" in arguments:
+    elif asked.full:
         rows = measured(CASES, Remembered(REMEMBERED, PROCESSES))
         ROWS.write_text(to_csv(rows), encoding="utf-8")
     else:
         with tempfile.TemporaryDirectory() as folder:
-            show(measured([QUICK], Remembered(Path(folder) / "cells.jsonl", PROCESSES)))
+            forgotten = Remembered(Path(folder) / "cells.jsonl", PROCESSES)
+            if asked.case is None:
+                show(measured([QUICK], forgotten))
+            else:
+                kept = from_csv(ROWS.read_text("utf-8"))
+                policies, clients = asked.policies.split(","), asked.clients.split(",")
+                print(case_report(case_named(asked.case), policies, clients, kept, forgotten.measure))
         return
     draw(rows)
     show(rows)

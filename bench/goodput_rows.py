@@ -30,6 +30,7 @@ class Row:
         clients: what refused clients do.
         step_time_error: by how much steps were longer than everybody but the engines took them to be.
         scale: rate as a multiple of 1x.
+        rate: the same as a factor on the rate at which the slice came.
         offered_requests: requests that arrived.
         feasible_share: share of them that an idle replica serves within the objectives.
         good_requests: requests that met theirs.
@@ -55,6 +56,7 @@ class Row:
     clients: str
     step_time_error: float
     scale: float
+    rate: float
     offered_requests: float
     feasible_share: float
     good_requests: float
@@ -141,6 +143,7 @@ def _row(cell: Cell, scale: float, figures: Figures) -> Row:
         clients=cell.clients,
         step_time_error=cell.step_time_error,
         scale=scale,
+        rate=cell.rate,
         offered_requests=round(figures["requests"] / seconds, 3),
         feasible_share=round(figures["feasible"] / figures["requests"], 4),
         good_requests=round(figures["good_requests_per_second"], 3),

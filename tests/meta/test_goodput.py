@@ -5,7 +5,7 @@ from xml.etree import ElementTree as ET
 
 import goodput
 import pytest
-from goodput_cases import CASES, SCALES
+from goodput_cases import CASES, SCALES, traffic
 from goodput_rows import Row, from_csv
 from goodput_tables import POLICIES, drawing, tables
 
@@ -42,3 +42,11 @@ def test_a_drawing_says_what_was_measured(rows: list[Row], repository: Path, nam
         told = kept.findtext(f"{{http://www.w3.org/2000/svg}}{tag}")
         assert told
         assert told == drawn.findtext(f"{{http://www.w3.org/2000/svg}}{tag}")
+
+
+@pytest.mark.usefixtures("data_dir")
+def test_a_kept_rate_offers_what_the_row_says(rows: list[Row]) -> None:
+    case = CASES[0]
+    row = next(row for row in rows if row.place == (case.trace, case.replica, case.ceiling.value) and row.scale == 2.0)
+    offered = [one.at_seconds for one in traffic(case, row.rate)]
+    assert len(offered) / offered[-1] == pytest.approx(row.offered_requests, abs=0.001)

@@ -21,6 +21,7 @@ def row(policy: str, scale: float, good_tokens: float, clients: str = "none", er
         clients=clients,
         step_time_error=error,
         scale=scale,
+        rate=3.0 * scale,
         offered_requests=2.5 * scale,
         feasible_share=0.95,
         good_requests=2.0,
