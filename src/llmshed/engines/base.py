@@ -160,8 +160,8 @@ class Engine(Protocol):
             BodyError: unknown, contradictory or unsupported fields; the text names the field and what is accepted.
         """
 
-    def write_body(self, call: Call, output_ceiling_tokens: int) -> bytes:
-        """Serialise the call for the engine, with the output ceiling written in its field."""
+    def write_body(self, call: Call, output_ceiling_tokens: int | None) -> bytes:
+        """Serialise the call for the engine, the output ceiling written in its field; None leaves it as it came."""
 
     def read_info(self, info: Mapping[str, Any]) -> EngineInfo:
         """Read the engine's own description of its limits.

@@ -3,8 +3,9 @@
 import asyncio
 import itertools
 import logging
+from collections import deque
 from dataclasses import dataclass, field
-from typing import assert_never
+from typing import Protocol, assert_never
 
 from llmshed.admission.actions import Action, Dispatch, Enqueue, Evict, Refuse, Released
 from llmshed.admission.controller import AdmissionController
@@ -14,7 +15,6 @@ from llmshed.admission.events import (
     Cancelled,
     Draining,
     Event,
-    FirstToken,
     NotSent,
     PolicyChanged,
     ReplicaDown,
@@ -32,6 +32,17 @@ from llmshed.gateway.ticket import Ticket
 _log = logging.getLogger(__name__)
 
 Answer = Dispatch | Refuse | Evict
+
+
+class Follower(Protocol):
+    """Who hears what the core does with one request that runs meanwhile."""
+
+    @property
+    def holds_charge(self) -> bool:
+        """Say whether the request is charged, as far as the follower has heard."""
+
+    def hear(self, action: Answer | Enqueue) -> Event | None:
+        """Take note of an action, and return a fact of the request that the core has yet to be told; None for none."""
 
 
 @dataclass(slots=True)
@@ -61,6 +72,7 @@ class Driver:
         self._waiting: dict[int, _Wait] = {}
         self._open: dict[int, Ticket] = {}
         self._charged: set[int] = set()
+        self._followers: dict[int, Follower] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at: float | None = None
 
@@ -77,12 +89,17 @@ class Driver:
     @property
     def live(self) -> int:
         """Return how many requests clients still wait for: those that wait here and those that run."""
-        return len(self._waiting) + len(self._open)
+        return len(self._waiting) + len(self._open) + len(self._followers)
 
     @property
     def charged(self) -> int:
         """Return how many requests hold tokens, those of gone clients that are still being released included."""
         return len(self._charged)
+
+    @property
+    def uncharged(self) -> int:
+        """Return how many requests run without a charge, because they are let through whatever the core decides."""
+        return sum(not follower.holds_charge for follower in self._followers.values())
 
     def new_key(self) -> int:
         """Return a key that no other request of this gateway has."""
@@ -114,8 +131,25 @@ class Driver:
     def violations(self) -> tuple[str, ...]:
         """Return the invariants that do not hold, the core's and the driver's own; empty when all do."""
         uncharged = [key for key in self._open if key not in self._charged]
-        own = tuple(f"request {key} runs without a charge" for key in uncharged)
-        return self._controller.check() + own
+        own = [f"request {key} runs without a charge" for key in uncharged]
+        for key, follower in self._followers.items():
+            if follower.holds_charge != (key in self._charged):
+                own.append(f"request {key} is let through and does not know whether it is charged")
+        return self._controller.check() + tuple(own)
+
+    def follow(self, key: int, follower: Follower) -> None:
+        """Let `follower` hear what the core does with a request until `unfollow`; events are told by `ticket_tells`.
+
+        Raises:
+            ValueError: the key is in use.
+        """
+        if key in self._followers or key in self._waiting or key in self._open:
+            raise ValueError(f"request {key} is already live")
+        self._followers[key] = follower
+
+    def unfollow(self, key: int) -> None:
+        """Forget a request that has ended."""
+        del self._followers[key]
 
     def close(self) -> None:
         """Stop the timer; the driver takes no further events."""
@@ -123,8 +157,8 @@ class Driver:
             self._timer.cancel()
             self._timer = None
 
-    def ticket_tells(self, event: FirstToken) -> None:
-        """Pass on a fact of an open ticket."""
+    def ticket_tells(self, event: Event) -> None:
+        """Pass on a fact of an open ticket, or of a request that is followed."""
         self._handle(event)
 
     def ticket_ends(self, ticket: Ticket, event: Event) -> None:
@@ -165,24 +199,31 @@ class Driver:
                 assert_never(wait.answer)
 
     def _handle(self, event: Event) -> None:
-        for action in self._controller.handle(event, self._clock.now()):
-            self._perform(action)
+        untold = deque([event])
+        while untold:
+            for action in self._controller.handle(untold.popleft(), self._clock.now()):
+                if (fact := self._perform(action)) is not None:
+                    untold.append(fact)
         self._arm()
 
-    def _perform(self, action: Action) -> None:
+    def _perform(self, action: Action) -> Event | None:
+        """Perform one action; returns what a follower knows of its request and the core does not."""
         match action:
-            case Dispatch(key, _, _):
+            case Dispatch(key):
                 self._charged.add(key)
-                self._answer(key, action)
-            case Refuse(key, _) | Evict(key, _):
+            case Refuse(key) | Evict(key) | Released(key):
                 self._charged.discard(key)
-                self._answer(key, action)
-            case Released(key, _, _):
-                self._charged.discard(key)
-            case Enqueue():
+            case Enqueue(key):
                 pass
             case _:
                 assert_never(action)
+        if isinstance(action, Released):
+            return None
+        if (follower := self._followers.get(key)) is not None:
+            return follower.hear(action)
+        if not isinstance(action, Enqueue):
+            self._answer(key, action)
+        return None
 
     def _answer(self, key: int, answer: Answer) -> None:
         wait = self._waiting.get(key)

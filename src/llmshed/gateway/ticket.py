@@ -1,4 +1,4 @@
-"""One admitted request's hold on its replica: it owns the charge and gives it back by exactly one ending."""
+"""One request's hold on its replica: it owns the charge, if there is one, and gives it back by exactly one ending."""
 
 from enum import Enum
 from types import TracebackType
@@ -6,10 +6,11 @@ from typing import Protocol, Self
 
 from llmshed.admission.events import Cancelled, Event, Failed, Finished, FirstToken
 from llmshed.admission.verdict import Verdict
+from llmshed.gateway.would import Would
 
 
 class TicketOffice(Protocol):
-    """Where tickets report to: the driver."""
+    """Where tickets report to: the driver, or the desk that only observes."""
 
     def ticket_tells(self, event: FirstToken) -> None:
         """Pass on a fact of a ticket that stays open."""
@@ -37,21 +38,31 @@ class Ticket:
     raises RuntimeError; the ledger is never told twice.
 
     Args:
-        office: the driver that made the ticket.
+        office: whoever made the ticket.
         key: the request's key in the core.
         replica: name of the replica that was chosen.
         verdict: the decision that admitted the request, with its ceiling and reservation.
+        would: what would have become of a request that is let through whatever was decided; None for one that was
+            admitted in earnest.
     """
 
-    __slots__ = ("_office", "_state", "key", "replica", "verdict")
+    __slots__ = ("_office", "_state", "key", "replica", "verdict", "would")
 
-    def __init__(self, office: TicketOffice, key: int, replica: str, verdict: Verdict) -> None:
+    def __init__(
+        self, office: TicketOffice, key: int, replica: str, verdict: Verdict, would: Would | None = None
+    ) -> None:
         """Start open."""
         self._office = office
         self._state = TicketState.OPEN
         self.key = key
         self.replica = replica
         self.verdict = verdict
+        self.would = would
+
+    @property
+    def wire_ceiling_tokens(self) -> int | None:
+        """Return the output ceiling to be written on the wire; None leaves the client's own, or none, as it is."""
+        return (self.verdict.output_ceiling_tokens or 0) if self.would is None else None
 
     @property
     def is_open(self) -> bool:

@@ -45,8 +45,10 @@ class TgiEngine:
         """Turn a parsed body into a call; see `TgiCallReader.read`."""
         return self._reader.read(route, body)
 
-    def write_body(self, call: Call, output_ceiling_tokens: int) -> bytes:
+    def write_body(self, call: Call, output_ceiling_tokens: int | None) -> bytes:
         """Serialise the call's body with its ceiling; the counting routes have none, so theirs is left out."""
+        if output_ceiling_tokens is None:
+            return orjson.dumps(call.body)
         match call.route:
             case Route.ROOT | Route.GENERATE | Route.GENERATE_STREAM:
                 # Without `parameters` TGI samples, with them it does not unless told: adding some must not change that.
