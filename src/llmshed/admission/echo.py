@@ -43,6 +43,8 @@ class Arrival(StrEnum):
     """It was refused before, and comes when it was told or later."""
     EARLY = "early"
     """It was refused before, and comes before the wait that it was told is over."""
+    UNCHANGED = "unchanged_413"
+    """It was refused for good before, and comes unchanged: known where bodies are read, by no entry of the book."""
 
 
 class Echo(NamedTuple):

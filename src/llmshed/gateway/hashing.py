@@ -1,4 +1,4 @@
-"""Keyed hashes of what must be compared but never told: sessions, bodies, and the key for prompt prefixes."""
+"""Keyed hashes of what must be compared but never told: sessions, bodies, turns, and the key for prompt prefixes."""
 
 import secrets
 from collections.abc import Mapping
@@ -39,6 +39,16 @@ class Hasher:
         """
         told = orjson.dumps([tenant, route, body], option=orjson.OPT_SORT_KEYS)
         return blake2b(told, key=self.key, digest_size=12, person=b"llmshed-fingerpr").hexdigest()
+
+    def operation(self, tenant: str, route: str, key: str) -> str:
+        """Return the name of what a tenant's client calls one operation: its idempotency key, on one route."""
+        told = orjson.dumps([tenant, route, key])
+        return blake2b(told, key=self.key, digest_size=12, person=b"llmshed-operatio").hexdigest()
+
+    def turns(self, tenant: str) -> blake2b:
+        """Return the running hash of a tenant's conversation, to be fed its messages one by one."""
+        told = tenant.encode()
+        return blake2b(b"%d:%b" % (len(told), told), key=self.key, digest_size=12, person=b"llmshed-turns")
 
 
 def read_hasher(path: Path | None) -> Hasher:
