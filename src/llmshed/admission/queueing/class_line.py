@@ -1,0 +1,230 @@
+"""What waits in one priority class of a lane: weighted fair between tenants, by their virtual token counters."""
+
+import math
+from collections.abc import Iterator
+from heapq import heappop, heappush
+
+from llmshed.admission.queueing.fairness import ServedTokens
+from llmshed.admission.queueing.ranking import Ranking, RankKey
+from llmshed.admission.queueing.row import Row
+from llmshed.admission.queueing.tenant_line import Ahead, TenantLine
+from llmshed.admission.queueing.waiting import Waiting
+
+NOTHING = Ahead(0, 0, 0)
+
+
+class ClassLine:
+    """Tenants with their lines, ranked twice: by whom service takes next, and by who waits with most for its weight.
+
+    Attributes:
+        new, continuing: all that waits, by kind and arrival.
+    """
+
+    __slots__ = ("_backlogs", "_counters", "_largest_tokens", "_order", "_tenants", "_weights", "continuing", "new")
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self.new = Row()
+        self.continuing = Row()
+        self._tenants: dict[str, TenantLine] = {}
+        self._counters = ServedTokens()
+        self._order = Ranking()
+        self._backlogs = Ranking()
+        self._weights = 0.0
+        self._largest_tokens = 0  # sum over tenants of each one's largest reservation
+
+    def __len__(self) -> int:
+        """Return how many wait in this class."""
+        return len(self.new) + len(self.continuing)
+
+    def __iter__(self) -> Iterator[Waiting]:
+        """Yield all that waits in this class, new conversations first, each kind by arrival."""
+        yield from self.new
+        yield from self.continuing
+
+    @property
+    def tokens(self) -> int:
+        """Return the reserved tokens that wait in this class."""
+        return self.new.tokens + self.continuing.tokens
+
+    @property
+    def input_tokens(self) -> int:
+        """Return their prompt tokens."""
+        return self.new.input_tokens + self.continuing.input_tokens
+
+    @property
+    def sequences(self) -> int:
+        """Return the seats that they will take."""
+        return self.new.sequences + self.continuing.sequences
+
+    def join(self, waiting: Waiting) -> None:
+        """Take a request in."""
+        tenant = waiting.tenant
+        line = self._tenants.get(tenant)
+        if line is None:
+            first = self._order.first()
+            self._counters.lift(tenant, () if first is None else (first[1],))
+            line = self._tenants[tenant] = TenantLine(waiting.weight)
+            self._weights += waiting.weight
+        elif line.weight != waiting.weight:
+            self._weights += waiting.weight - line.weight
+            line.weight = waiting.weight
+        largest_tokens = line.largest_tokens
+        line.add(waiting)
+        self._largest_tokens += line.largest_tokens - largest_tokens
+        self._row_of(waiting).add(waiting)
+        self._rank(tenant, line)
+
+    def leave(self, waiting: Waiting) -> None:
+        """Take a request out that waits here."""
+        tenant = waiting.tenant
+        line = self._tenants[tenant]
+        largest_tokens = line.largest_tokens
+        line.remove(waiting)
+        self._largest_tokens += line.largest_tokens - largest_tokens
+        self._row_of(waiting).remove(waiting.key)
+        if line:
+            self._rank(tenant, line)
+            return
+        del self._tenants[tenant]
+        self._order.remove(tenant)
+        self._backlogs.remove(tenant)
+        self._counters.rest(tenant)
+        # Sums of floats drift; an empty line is the moment at which the sum is known.
+        self._weights = self._weights - line.weight if self._tenants else 0.0
+
+    def age(self, waiting: Waiting) -> None:
+        """Put a new conversation that waits here on the level of continuing ones."""
+        line = self._tenants[waiting.tenant]
+        line.age(waiting)
+        self._rank(waiting.tenant, line)
+
+    def charge(self, tenant: str, weight: float, tokens: int) -> None:
+        """Count tokens as served to a tenant, whether or not it waits here."""
+        rebased = self._counters.rebased
+        self._counters.charge(tenant, weight, tokens)
+        if rebased != self._counters.rebased:
+            for name, line in self._tenants.items():
+                self._rank(name, line)
+        elif tenant in self._tenants:
+            self._rank(tenant, self._tenants[tenant])
+
+    def settle(self, tenant: str, weight: float, tokens: int) -> None:
+        """Correct what was counted to real usage."""
+        self._counters.settle(tenant, weight, tokens)
+        if tenant in self._tenants:
+            self._rank(tenant, self._tenants[tenant])
+
+    def in_order(self) -> Iterator[Waiting]:
+        """Yield in the order of service: each as if those before it had been served and charged.
+
+        Tenants come out of the ranking one by one as their counters are reached, and stand from then on in a heap by
+        what their counters would be, so the first k cost O(k log k) whatever waits behind them.
+        """
+        entries = iter(self._order)
+        entry = next(entries, None)
+        begun: list[tuple[RankKey, str, Waiting, Iterator[Waiting], int]] = []
+        while begun or entry is not None:
+            if entry is not None and (not begun or entry < begun[0][:2]):
+                tenant = entry[1]
+                rest, taken_tokens = iter(self._tenants[tenant]), 0
+                waiting = next(rest)
+                entry = next(entries, None)
+            else:
+                _, tenant, waiting, rest, taken_tokens = heappop(begun)
+            yield waiting
+            following = next(rest, None)
+            if following is not None:
+                taken_tokens += waiting.total_tokens
+                line = self._tenants[tenant]
+                key = self._key(tenant, line, following, prefers=following.key not in line.fresh, ahead=taken_tokens)
+                heappush(begun, (key, tenant, following, rest, taken_tokens))
+
+    def ahead_of(self, tenant: str, weight: float, *, continuing: bool) -> Ahead:
+        """Return what would be served before a newcomer: tokens as an upper bound, the rest in proportion.
+
+        With u the virtual counter at which the newcomer's turn comes, each other tenant is served until its counter
+        passes u: at most w (u - its counter) tokens and the one request that passes it. Summed over the others with
+        the least of their counters for all, and bounded by what they have.
+        """
+        line = self._tenants.get(tenant)
+        own = NOTHING if line is None else line.ahead_of(continuing=continuing)
+        first = self._order.first(other_than=tenant)
+        if first is None:
+            return own
+        least = first[0][0]
+        counter = self._counters.of(tenant)
+        turn = (counter if line is not None else max(counter, least)) + own.tokens / weight
+        if turn < least:
+            return own
+        # A continuing newcomer passes some of its own tenant's, which are not ahead and not the others' either.
+        mine = NOTHING if line is None else line.ahead_of(continuing=False)
+        have_tokens = self.tokens - mine.tokens
+        weights = self._weights - (0.0 if line is None else line.weight)
+        passing_tokens = self._largest_tokens - (0 if line is None else line.largest_tokens)
+        tokens = min(have_tokens, math.ceil((turn - least) * weights) + passing_tokens)
+        return Ahead(
+            own.tokens + tokens,
+            own.input_tokens - (mine.input_tokens - self.input_tokens) * tokens // have_tokens,
+            own.sequences - (mine.sequences - self.sequences) * tokens // have_tokens,
+        )
+
+    @property
+    def first_to_displace(self) -> Waiting | None:
+        """Return the newest new conversation, else the newest continuing one; None when nobody waits."""
+        return self.new.newest or self.continuing.newest
+
+    def beyond_share(self, tenant: str, weight: float, tokens: int) -> Waiting | None:
+        """Return whom a newcomer of this class displaces, if one tenant waits with more than the newcomer's then would.
+
+        That is the newest of the tenant with most waiting tokens for its weight. The newcomer counts with its tokens,
+        and at least with those of the place that it would take, so that two tenants never displace one another in turn.
+        """
+        first = self._backlogs.first(other_than=tenant)
+        if first is None:
+            return None
+        other = self._tenants[first[1]]
+        candidate = other.first_to_displace
+        line = self._tenants.get(tenant)
+        if candidate is None:
+            return None
+        would_wait_tokens = (0 if line is None else line.tokens) + max(tokens, candidate.total_tokens)
+        return candidate if other.weighted_tokens > would_wait_tokens / weight else None
+
+    def check(self) -> list[str]:
+        """Return the invariants that do not hold: each request in one place, sums, ranks."""
+        wrong = [*self.new.check(), *self.continuing.check(), *self._order.check(), *self._backlogs.check()]
+        for line in self._tenants.values():
+            wrong += line.check()
+        keys = sorted(waiting.key for waiting in self)
+        if sorted(waiting.key for line in self._tenants.values() for waiting in line) != keys:
+            wrong.append("the tenants' lines and the class's rows disagree")
+        for tenant, line in self._tenants.items():
+            head = line.head
+            if head is None:
+                wrong.append(f"tenant {tenant} waits with nothing")
+                continue
+            if self._order.key_of(tenant) != self._key(tenant, line, head, prefers=line.prefers):
+                wrong.append(f"tenant {tenant} is out of its rank in the order of service")
+            if self._backlogs.key_of(tenant) != (-line.weighted_tokens,):
+                wrong.append(f"tenant {tenant} is out of its rank by what it waits with")
+        if not len(self._order) == len(self._backlogs) == len(self._tenants):
+            wrong.append("a tenant is ranked that does not wait")
+        if not math.isclose(self._weights, sum(line.weight for line in self._tenants.values()), abs_tol=1e-6):
+            wrong.append(f"the weights are said to sum to {self._weights}")
+        if self._largest_tokens != sum(line.largest_tokens for line in self._tenants.values()):
+            wrong.append(f"the largest reservations are said to sum to {self._largest_tokens}")
+        return wrong
+
+    def _row_of(self, waiting: Waiting) -> Row:
+        return self.continuing if waiting.continuing else self.new
+
+    def _rank(self, tenant: str, line: TenantLine) -> None:
+        head = line.head
+        if head is not None:
+            self._order.place(tenant, self._key(tenant, line, head, prefers=line.prefers))
+            self._backlogs.place(tenant, (-line.weighted_tokens,))
+
+    def _key(self, tenant: str, line: TenantLine, head: Waiting, *, prefers: bool, ahead: int = 0) -> RankKey:
+        """Return where a tenant with that head stands once `ahead` tokens of its own were served before."""
+        return (self._counters.of(tenant) + ahead / line.weight, not prefers, head.joined_at, head.key)
