@@ -72,3 +72,5 @@ class UpstreamSettings(Settings):
     """How often a replica that carries no traffic is asked for its health."""
     probe_timeout_seconds: Seconds = 10.0
     """Longest time a probe may take; a replica behind a long prefill step answers late."""
+    signal_interval_seconds: Annotated[float, Field(ge=0, le=3600)] = 5.0
+    """How often a replica's own metrics are read for signals; 0 reads them never."""

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from llmshed.admission.reasons import Reason
+from llmshed.admission.signals.readings import ReplicaReading
 from llmshed.errors import ExitCode, LlmshedError
 from llmshed.tokenizing.prompts import Prompt
 
@@ -175,6 +176,12 @@ class Engine(Protocol):
 
     def overrun_chunk_tokens(self, version: str) -> int:
         """Return the chunk up to whose multiple this version may run beyond a ceiling; 0 for none."""
+
+    def read_metrics(self, body: bytes, kv_tokens: int | None, at: float) -> ReplicaReading:
+        """Read the replica's own metrics, asked for at `at`, without trusting them; None for what they do not tell.
+
+        `kv_tokens` is the size of the KV cache where the replica has told it.
+        """
 
     def stream_reader(self, call: Call) -> StreamReader:
         """Return a reader for the answer to this streamed call."""

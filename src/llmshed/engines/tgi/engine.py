@@ -9,12 +9,14 @@ from typing import Any, Final
 
 import orjson
 
+from llmshed.admission.signals.readings import ReplicaReading
 from llmshed.engines.base import Call, EngineFailure, EngineInfo, Route, StreamReader
 from llmshed.engines.fields import INT32_MAX
 from llmshed.engines.tgi.calls import TgiCallReader
 from llmshed.engines.tgi.counts import read_token_count
 from llmshed.engines.tgi.failures import find_answer_failure, read_answer_failure
 from llmshed.engines.tgi.info import read_tgi_info
+from llmshed.engines.tgi.signals import read_tgi_metrics
 from llmshed.engines.tgi.stream import NativeStreamReader, OpenAIStreamReader
 from llmshed.engines.tgi.versions import AUTO, check_version, facts_of
 
@@ -67,6 +69,10 @@ class TgiEngine:
     def overrun_chunk_tokens(self, version: str) -> int:
         """Return 1024 from 3.1.1 on, where generation goes on in chunks of that size; 0 before."""
         return facts_of(version).overrun_chunk_tokens
+
+    def read_metrics(self, body: bytes, kv_tokens: int | None, at: float) -> ReplicaReading:
+        """Read `/metrics`; see `read_tgi_metrics`."""
+        return read_tgi_metrics(body, kv_tokens, at)
 
     def stream_reader(self, call: Call) -> StreamReader:
         """Return a reader for the route's form of stream."""

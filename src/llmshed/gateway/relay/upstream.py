@@ -81,19 +81,25 @@ async def read_whole(answer: UpstreamAnswer, max_bytes: int = MAX_ANSWER_BYTES) 
     return b"".join(parts)
 
 
-async def ask(client: UpstreamClient, url: str, body: bytes | None, timeout_seconds: float) -> tuple[int, bytes]:
+async def ask(
+    client: UpstreamClient,
+    url: str,
+    body: bytes | None,
+    timeout_seconds: float,
+    max_bytes: int = MAX_ANSWER_BYTES,
+) -> tuple[int, bytes]:
     """Exchange one small question and answer with a replica: status and body.
 
     Raises:
         NotSentError: as `send`.
-        LostError: as `send`, or no whole answer within `timeout_seconds`.
+        LostError: as `send`, or no whole answer within `timeout_seconds` and `max_bytes`.
     """
     headers = {"Content-Type": "application/json"} if body is not None else {}
     try:
         async with asyncio.timeout(timeout_seconds):
             answer = await client.send(url, body, headers)
             try:
-                return answer.status, await read_whole(answer)
+                return answer.status, await read_whole(answer, max_bytes)
             finally:
                 answer.close()
     except TimeoutError:
