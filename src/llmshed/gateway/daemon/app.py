@@ -9,10 +9,12 @@ from llmshed.admission.policy import AdmissionPolicy
 from llmshed.admission.reasons import Reason
 from llmshed.admission.verdict import Verdict
 from llmshed.clock import Clock
+from llmshed.gateway.conversations import Conversations
 from llmshed.gateway.counting.pool import CountingPool
 from llmshed.gateway.daemon.snapshot import Snapshot
 from llmshed.gateway.door.listener import Listener
 from llmshed.gateway.door.parsing import BodyThread
+from llmshed.gateway.door.unchanged import RefusedSizes
 from llmshed.gateway.door.visit import Visit
 from llmshed.gateway.driver import Driver
 from llmshed.gateway.hashing import Hasher
@@ -63,6 +65,8 @@ class Gateway:
         self.decision_log = parts.decision_log
         self.hasher = parts.hasher
         self.upstream = parts.upstream
+        self.conversations = Conversations()
+        self.refused_sizes = RefusedSizes()
         self.data_url = ""
         self.admin_url = ""
         self._data: Listener | None = None
