@@ -16,11 +16,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from goodput_case import OURS, case_named, case_report
+from goodput_case import case_named, case_report
 from goodput_cases import CASES, ROOT, Case, data_folder
 from goodput_grid import Remembered, find_1x, measured_cells
 from goodput_rows import Row, from_csv, rows_of, to_csv
 from goodput_tables import drawing, tables
+
+from llmshed.whatif.gates.table import OURS
 
 PROCESSES = 2
 REMEMBERED = ROOT / "bench" / "results" / "goodput.jsonl"

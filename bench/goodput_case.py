@@ -12,7 +12,8 @@ from goodput_grid import ORACLE, Measure
 from goodput_rows import Row
 from goodput_runs import Figures
 
-OURS = "ours"
+from llmshed.whatif.gates.table import OURS
+
 Line = tuple[float, ...]
 """Good tokens a second at each of `SCALES`."""
 
@@ -77,15 +78,16 @@ def _goodput(
 
 
 def _how(ours: Mapping[tuple[str, float], Figures]) -> Iterator[str]:
-    yield "\n| ours | attainment | share of good tokens by input quartile | TTFT p95, s | TPOT p95, s | not served |\n"
-    yield "|---|---|---|---|---|---|\n"
+    yield "\n| ours | attainment | good tokens by input quartile, % | TTFT p95, s | TPOT p95, s | broken | not served |\n"
+    yield "|---|---|---|---|---|---|---|\n"
     for (model, scale), figures in ours.items():
         quartiles = figures["quartile_good_tokens_per_second"]
         shares = [100 * tokens / (4 * fmean(quartiles) or 1.0) for tokens in quartiles]
         refusals = ", ".join(f"{reason} {count}" for reason, count in sorted(figures["refusals"].items()))
         yield (
             f"| {model}, {scale:g}x | {100 * (figures['attainment'] or 0.0):.0f} % | {_joined(shares)} "
-            f"| {_seconds(figures['ttft_p95_seconds'])} | {_seconds(figures['tpot_p95_seconds'])} | {refusals} |\n"
+            f"| {_seconds(figures['ttft_p95_seconds'])} | {_seconds(figures['tpot_p95_seconds'])} "
+            f"| {figures['broken_invariants']} | {refusals} |\n"
         )
 
 

@@ -20,7 +20,8 @@ from llmshed.simulation.cost import StepTimes
 from llmshed.simulation.hardware.parsing import parse_replica
 from llmshed.simulation.parameters import ReplicaParameters
 from llmshed.whatif.gate import Gate
-from llmshed.whatif.gates.table import build_gate, oracle_gate
+from llmshed.whatif.gates.table import OURS, build_gate, oracle_gate
+from llmshed.whatif.monitors.watched import WatchedGate
 from llmshed.whatif.report import RunReport
 from llmshed.whatif.setting import Setting
 from llmshed.whatif.staging import setting_from
@@ -104,7 +105,11 @@ def figures_of(report: RunReport) -> Figures:
 
 
 def _gate(cell: Cell, setting: Setting) -> Gate:
-    return build_gate(cell.policy, setting) if cell.level is None else oracle_gate(setting, cell.level)
+    """Return the gate of a cell; ours is watched by the monitors, whose sentences are broken invariants."""
+    if cell.level is not None:
+        return oracle_gate(setting, cell.level)
+    gate = build_gate(cell.policy, setting)
+    return WatchedGate(gate, setting.policy, setting.specs) if cell.policy == OURS else gate
 
 
 def _setting(cell: Cell) -> Setting:

@@ -13,6 +13,7 @@ from fakes.stages import EDGES, GPU, OpenGate, ShutGate, run, stage, stage_of
 from llmshed.admission.request import Intent, PriorityClass
 from llmshed.simulation.vllm.parameters import VllmParameters
 from llmshed.whatif.gate import Gate
+from llmshed.whatif.monitors.watched import WatchedGate
 from llmshed.whatif.report import RunReport, Slice
 from llmshed.whatif.setting import Setting
 from llmshed.whatif.staging import build_controller
@@ -20,7 +21,13 @@ from llmshed.whatif.world import RunPlan
 from llmshed.workload.clients import ClientModel
 from llmshed.workload.request import TracedRequest
 
-GATES: dict[str, Callable[[Setting], Gate]] = {"ours": build_controller, "open": OpenGate, "shut": ShutGate}
+
+def watched(setting: Setting) -> Gate:
+    """Return the daemon's controller under both monitors, whose sentences count as broken invariants."""
+    return WatchedGate(build_controller(setting), setting.policy, setting.specs)
+
+
+GATES: dict[str, Callable[[Setting], Gate]] = {"ours": watched, "open": OpenGate, "shut": ShutGate}
 STAGES: dict[str, Callable[[int], Setting]] = {
     "tgi": stage,
     "small tgi": lambda copies: stage(copies, parameters=replace(GPU, kv_tokens=9000, max_concurrent_requests=4)),

@@ -31,6 +31,7 @@ def test_ours_alone_is_run_at_the_kept_rates(kept: list[Row]) -> None:
             "attainment": 0.5,
             "ttft_p95_seconds": None,
             "tpot_p95_seconds": 0.05,
+            "broken_invariants": 2,
             "refusals": {"queue_full": 3},
         }
         return {
@@ -46,7 +47,7 @@ def test_ours_alone_is_run_at_the_kept_rates(kept: list[Row]) -> None:
     assert f"| ours, sdk | {line}" in told
     assert "| oracle, none | 1,000 / 500 / 500 / 500 | 100 / 50 / 50 / 50 | 100 / 100 / 100 / 100 |" in told
     assert "oracle, sdk" not in told, "it was not run with them"
-    assert "| none, 10x | 50 % | 10 / 20 / 30 / 40 | - | 0.05 | queue_full 3 |" in told
+    assert "| none, 10x | 50 % | 10 / 20 / 30 / 40 | - | 0.05 | 2 | queue_full 3 |" in told
 
 
 def test_kept_rows_have_a_rate_for_every_scale(kept: list[Row]) -> None:

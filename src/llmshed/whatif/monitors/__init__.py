@@ -1,0 +1,19 @@
+"""Two promises about who is refused, held against a gate's own words.
+
+A gate is watched from outside: events in, actions out, and a count of charges and waiting requests of its own, so that
+a fault in a controller's books is no excuse for what it did. Requests have a place in the order of service, their
+*rank*: interactive classes first, then those of bulk.
+
+**Floor.** While an interactive request waits, bulk gets no more than its floor where that request could have run. For
+one that came at a and is refused for tokens or prefill, each bulk dispatch at t since then must have left
+
+    bulk's reserved tokens <= floor ratio x safe budget, unless no other bulk ran there
+    bulk's prompts since a <= floor ratio x prefill rate x (t - a) + one prompt
+
+where *one prompt* is the largest of bulk that was seen, since what the floor owes may cover it at once.
+
+**Priority.** No refusal of a rank is one that removing lower ranks would have cured. With all that waits counted as
+ahead of it the request does not fit; without the lower ranks among those that wait, and without what was dispatched of
+them since it came, it would. Excepted are bulk inside its floor, what was dispatched before it came, and whoever may
+hold a shadow reservation: a request that has waited for half its longest wait, or bulk whose floor covers it.
+"""
