@@ -5,7 +5,7 @@ import contextlib
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import aiohttp
@@ -51,6 +51,8 @@ class Front:
     def __init__(self) -> None:
         self.urls: dict[str, str] = {}
         self.timeouts = PATIENT
+        self.deadline_seconds: float | None = None
+        self.first_token_seconds: float | None = None
         self.outcomes: list[RelayOutcome] = []
         self.heard = Heard()
         self.ended = asyncio.Event()
@@ -126,6 +128,14 @@ class Front:
         assert isinstance(ticket, Ticket)
         outcome = RelayOutcome()
         self.outcomes.append(outcome)
+        # After its admission, since a core that foresees that it comes too late would refuse it.
+        now = SystemClock().now()
+        asked = replace(
+            asked,
+            arrived_at=now,
+            deadline=None if self.deadline_seconds is None else now + self.deadline_seconds,
+            first_token_deadline=None if self.first_token_seconds is None else now + self.first_token_seconds,
+        )
 
         def headers(verdict: Verdict) -> dict[str, str]:
             return {"x-llmshed-replica": str(verdict.replica)}

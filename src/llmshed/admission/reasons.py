@@ -137,7 +137,10 @@ REASON_TABLE: dict[Reason, ReasonRow] = {
         502, ErrorKind.SERVER, Retry.UNSAFE, "the engine failed after it was given the request"
     ),
     Reason.UPSTREAM_TIMEOUT: ReasonRow(
-        504, ErrorKind.SERVER, Retry.UNSAFE, "the engine was silent for longer than the lane permits"
+        504,
+        ErrorKind.SERVER,
+        Retry.UNSAFE,
+        "the engine was silent for longer than the lane permits, or the request's own deadline passed",
     ),
     Reason.INTERNAL_ERROR: ReasonRow(
         500, ErrorKind.SERVER, Retry.UNSAFE, "the gateway itself failed; its log says how"

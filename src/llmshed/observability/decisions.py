@@ -68,6 +68,8 @@ class DecisionLine:
         intent: intent in force.
         priority_class: class in force.
         streamed: whether the answer is a stream; None before the body was read.
+        deadline_seconds: arrival to the time by which the whole answer has to be there; None without one.
+        first_token_seconds: arrival to the time by which a stream has to begin; None without one.
         retry_count: what the client says of its tries (`x-stainless-retry-count`); untrusted.
         prompt_tokens: input tokens of each prompt, empty before they were counted.
         copies: sequences of each prompt.
@@ -103,6 +105,8 @@ class DecisionLine:
     intent: Intent | None = None
     priority_class: PriorityClass | None = None
     streamed: bool | None = None
+    deadline_seconds: float | None = None
+    first_token_seconds: float | None = None
     retry_count: int | None = None
     prompt_tokens: tuple[int, ...] = ()
     copies: int = 1
@@ -166,6 +170,8 @@ class DecisionLine:
             "intent": self.intent,
             "priority_class": self.priority_class,
             "streamed": self.streamed,
+            "deadline_seconds": self.deadline_seconds,
+            "first_token_seconds": self.first_token_seconds,
             "retry_count": self.retry_count,
             "prompt_tokens": self.prompt_tokens,
             "copies": self.copies,

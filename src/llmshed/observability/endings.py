@@ -15,7 +15,7 @@ class Ending(StrEnum):
     CANCELLED = "cancelled"
     """The client left."""
     FAILED = "failed"
-    """The engine failed or fell silent, or the gateway gave up."""
+    """The engine failed or fell silent, the request's own deadline passed, or the gateway gave up."""
 
 
 class EndedBy(StrEnum):
@@ -25,6 +25,8 @@ class EndedBy(StrEnum):
     CLIENT = "C"
     GATEWAY = "G"
     UPSTREAM = "U"
+    DEADLINE = "D"
+    """The request's own deadline, which passed."""
 
 
 class Phase(StrEnum):

@@ -81,6 +81,8 @@ def test_the_line_of_the_worked_example_holds_every_term_of_its_equation() -> No
         "intent": "bulk",
         "priority_class": "low",
         "streamed": True,
+        "deadline_seconds": None,
+        "first_token_seconds": None,
         "retry_count": 1,
         "prompt_tokens": [19_000],
         "copies": 1,

@@ -29,7 +29,7 @@ async def serve(gateway: Gateway, visit: Visit) -> web.StreamResponse:
     """
     check_open(gateway, visit)
     pool, call = await read_call(gateway, visit)
-    wishes = read_wishes(visit.request.headers, call)
+    wishes = visit.wishes = read_wishes(visit.request.headers, call)
     asked = await _counted(gateway, visit, pool, call, wishes)
     with await _admitted(gateway, visit, asked) as ticket:
         job = _job(gateway, visit, asked, call, ticket)
@@ -72,7 +72,7 @@ def _refuse_unless_possible(gateway: Gateway, visit: Visit, least: Request) -> N
 def _request(
     gateway: Gateway, visit: Visit, pool: PoolPolicy, call: Call, wishes: Wishes, counted: CountedCall
 ) -> Request:
-    tenant, deadline = visit.tenant or "", wishes.deadline_seconds
+    tenant = visit.tenant or ""
     return Request(
         key=gateway.driver.new_key(),
         tenant=tenant,
@@ -84,7 +84,8 @@ def _request(
         asked_class=wishes.priority_class,
         streamed=call.streamed,
         arrived_at=visit.arrived_at,
-        deadline=None if deadline is None else visit.arrived_at + deadline,
+        deadline=visit.reading_after(wishes.deadline_seconds),
+        first_token_deadline=visit.reading_after(wishes.first_token_seconds),
         session=None if wishes.session is None else gateway.hasher.session(tenant, wishes.session),
         prefix_blocks=counted.prefix_blocks,
     )

@@ -14,6 +14,7 @@ from llmshed.gateway.contract.answer_headers import Timings
 from llmshed.gateway.contract.problem import Problem
 from llmshed.gateway.contract.request_ids import client_request_id_of, request_id_of
 from llmshed.gateway.daemon.snapshot import Snapshot
+from llmshed.gateway.door.wishes import Wishes
 from llmshed.gateway.relay.outcome import RelayOutcome
 from llmshed.observability.decisions import DecisionLine, Waits
 from llmshed.observability.endings import EndedBy, Ending, Phase, termination
@@ -37,6 +38,7 @@ class Visit:
         model: model that it was matched to; None before.
         call: its body, read; None before.
         prompt_sizes: bytes of each of its prompts, in order.
+        wishes: what it wishes for, of which nothing is known before its body was read.
         fingerprint: keyed hash of its body; None before it was understood.
         asked: the request as the core sees it, counted; None before, and when its bytes alone refused it.
         verdict: what admission decided; None before.
@@ -64,6 +66,7 @@ class Visit:
     model: str | None = None
     call: Call | None = None
     prompt_sizes: tuple[int, ...] = ()
+    wishes: Wishes = field(default_factory=Wishes)
     fingerprint: str | None = None
     asked: Request | None = None
     verdict: Verdict | None = None
@@ -105,6 +108,10 @@ class Visit:
         transport = self.request.transport
         return transport is not None and not transport.is_closing()
 
+    def reading_after(self, seconds: float | None) -> float | None:
+        """Return the clock reading so many seconds after its arrival; None for None."""
+        return None if seconds is None else self.arrived_at + seconds
+
     def timings(self, now: float | None = None) -> Timings:
         """Return the waits for Server-Timing; `now` closes the total of an answer that is complete."""
         total = None if now is None else now - self.arrived_at
@@ -132,6 +139,8 @@ class Visit:
             reason=self._reason(verdict),
             model=self.model,
             streamed=None if call is None else call.streamed,
+            deadline_seconds=self.wishes.deadline_seconds,
+            first_token_seconds=self.wishes.first_token_seconds,
             prompt_tokens=() if asked is None else asked.prompt_tokens,
             copies=1 if call is None else call.copies,
             asked_output_tokens=None if call is None else call.asked_output_tokens,
@@ -151,7 +160,10 @@ class Visit:
             return Ending.FAILED, EndedBy.GATEWAY, relayed.phase
         if self.problem is not None:
             queued = self.verdict is not None and self.verdict.decision is Decision.QUEUE
-            return Ending.EVICTED if queued else Ending.REFUSED, EndedBy.GATEWAY, self.phase
+            # What the core let wait leaves for this reason only when its time is up.
+            late = queued and self.problem.reason is Reason.DEADLINE_INFEASIBLE
+            ended_by = EndedBy.DEADLINE if late else EndedBy.GATEWAY
+            return Ending.EVICTED if queued else Ending.REFUSED, ended_by, self.phase
         if self.status:
             return Ending.FINISHED, EndedBy.NOBODY, Phase.COMPLETE
         return Ending.CANCELLED, EndedBy.CLIENT, self.phase

@@ -1,4 +1,4 @@
-"""What a client wishes by header: intent, class, session and deadline; it may only ask for less than its key allows."""
+"""What a client wishes by header: intent, class, session, deadlines; it may only ask for less than its key allows."""
 
 import re
 from dataclasses import dataclass
@@ -15,18 +15,29 @@ _MOST_SESSION_CHARACTERS = 512
 _MOST_DEADLINE_DIGITS = 12
 _GRPC_TIMEOUT = re.compile(r"([0-9]{1,8})([HMSmun])")
 _GRPC_UNIT_SECONDS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
-_FOREIGN_MILLISECONDS = ("x-envoy-expected-rq-timeout-ms", "x-slo-ttft-ms")
+_DECIMAL_SECONDS = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,18})?")
+"""A read timeout as Python writes a number; `NOT_GIVEN` and `None` are what SDKs send of one that nobody set."""
 _Word = TypeVar("_Word", bound=StrEnum)
 
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """The declared wishes of one request; `deadline_seconds` counts from its arrival."""
+    """The declared wishes of one request; both times count from its arrival.
+
+    Args:
+        intent: what it is for; None when nothing was said.
+        priority_class: its class; None likewise.
+        session: the conversation that it belongs to; None likewise.
+        deadline_seconds: after which the whole answer is useless; None without such a time.
+        first_token_seconds: after which an answer that has not begun is useless; None likewise, and for an answer that
+            is not streamed, which begins with its end.
+    """
 
     intent: Intent | None = None
     priority_class: PriorityClass | None = None
     session: str | None = None
     deadline_seconds: float | None = None
+    first_token_seconds: float | None = None
 
 
 def read_wishes(headers: CIMultiDictProxy[str], call: Call) -> Wishes:
@@ -45,47 +56,66 @@ def read_wishes(headers: CIMultiDictProxy[str], call: Call) -> Wishes:
             f"x-llmshed-session: must have 1 to {_MOST_SESSION_CHARACTERS} characters",
             "x-llmshed-session",
         )
+    whole, beginning = read_deadlines(headers)
+    if not call.streamed and beginning is not None:
+        whole, beginning = min(beginning, whole or beginning), None
     return Wishes(
         intent=intent,
         priority_class=_word(headers, "x-llmshed-class", PriorityClass),
         session=session or call.session_hint,
-        deadline_seconds=read_deadline(headers),
+        deadline_seconds=whole,
+        first_token_seconds=beginning,
     )
 
 
-def read_deadline(headers: CIMultiDictProxy[str]) -> float | None:
-    """Return the smallest of the deadlines that the headers name, in seconds from arrival; None without any.
+def read_deadlines(headers: CIMultiDictProxy[str]) -> tuple[float | None, float | None]:
+    """Return the deadlines of the whole answer and of its beginning, in seconds from arrival; None where none is named.
 
-    Read are `x-llmshed-deadline-ms`, `x-envoy-expected-rq-timeout-ms`, `x-slo-ttft-ms` and `grpc-timeout`. Zero in a
-    foreign header means "no limit" to those who send it.
+    Of each kind the smallest holds. For the whole answer `x-llmshed-deadline-ms`, `x-envoy-expected-rq-timeout-ms` and
+    `grpc-timeout` are read, for its beginning `x-slo-ttft-ms` and `x-stainless-read-timeout`: the silence, in seconds,
+    after which an SDK leaves. Zero in a foreign header means "no limit" to those who send it.
 
     Raises:
         BodyError: `x-llmshed-deadline-ms` is not a whole number of milliseconds, at least 1.
     """
-    found: list[float] = []
+    whole = (
+        _own_deadline(headers),
+        _milliseconds(headers.get("x-envoy-expected-rq-timeout-ms", "")),
+        _grpc_timeout(headers.get("grpc-timeout", "")),
+    )
+    beginning = (
+        _milliseconds(headers.get("x-slo-ttft-ms", "")),
+        _decimal_seconds(headers.get("x-stainless-read-timeout", "")),
+    )
+    return min(filter(None, whole), default=None), min(filter(None, beginning), default=None)
+
+
+def _own_deadline(headers: CIMultiDictProxy[str]) -> float | None:
     own = _single(headers, "x-llmshed-deadline-ms")
-    if own is not None:
-        milliseconds = _milliseconds(own)
-        if not milliseconds:
-            raise BodyError(
-                Reason.MALFORMED,
-                "x-llmshed-deadline-ms: must be a whole number of milliseconds from now, at least 1",
-                "x-llmshed-deadline-ms",
-            )
-        found.append(milliseconds / 1000)
-    for name in _FOREIGN_MILLISECONDS:
-        milliseconds = _milliseconds(headers.get(name, ""))
-        if milliseconds:
-            found.append(milliseconds / 1000)
-    grpc = _GRPC_TIMEOUT.fullmatch(headers.get("grpc-timeout", ""))
-    if grpc is not None and int(grpc[1]) > 0:
-        found.append(int(grpc[1]) * _GRPC_UNIT_SECONDS[grpc[2]])
-    return min(found, default=None)
+    seconds = None if own is None else _milliseconds(own)
+    if own is not None and not seconds:
+        raise BodyError(
+            Reason.MALFORMED,
+            "x-llmshed-deadline-ms: must be a whole number of milliseconds from now, at least 1",
+            "x-llmshed-deadline-ms",
+        )
+    return seconds
 
 
-def _milliseconds(text: str) -> int | None:
+def _milliseconds(text: str) -> float | None:
+    """Return whole milliseconds in seconds; None for anything else."""
     text = text.strip()
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DEADLINE_DIGITS else None
+    readable = text.isascii() and text.isdigit() and len(text) <= _MOST_DEADLINE_DIGITS
+    return int(text) / 1000 if readable else None
+
+
+def _grpc_timeout(text: str) -> float | None:
+    found = _GRPC_TIMEOUT.fullmatch(text)
+    return None if found is None else int(found[1]) * _GRPC_UNIT_SECONDS[found[2]]
+
+
+def _decimal_seconds(text: str) -> float | None:
+    return float(text) if _DECIMAL_SECONDS.fullmatch(text) else None
 
 
 def _word(headers: CIMultiDictProxy[str], name: str, words: type[_Word]) -> _Word | None:

@@ -7,6 +7,8 @@ from llmshed.admission.verdict import Verdict
 from llmshed.engines.base import EngineFailure, UpstreamFault
 from llmshed.gateway.contract.problem import Problem
 from llmshed.gateway.relay.job import RelayJob
+from llmshed.gateway.relay.term import Term
+from llmshed.observability.endings import EndedBy
 from llmshed.observability.metrics import UpstreamErrorKind
 
 BUSY_RETRY_SECONDS = 1.0
@@ -20,14 +22,23 @@ class ExchangeError(Exception):
         problem: what the client is told.
         kind: how the replica failed; None when the failure is none of its own.
         engine_holds: whether the engine may still be generating.
+        ended_by: who ended it.
     """
 
-    def __init__(self, problem: Problem, kind: UpstreamErrorKind | None, *, engine_holds: bool = False) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        kind: UpstreamErrorKind | None,
+        *,
+        engine_holds: bool = False,
+        ended_by: EndedBy = EndedBy.UPSTREAM,
+    ) -> None:
         """Keep the consequences beside the problem."""
         super().__init__(problem.message)
         self.problem = problem
         self.kind = kind
         self.engine_holds = engine_holds
+        self.ended_by = ended_by
 
 
 def told_by_engine(failure: EngineFailure, kind: UpstreamErrorKind, job: RelayJob, verdict: Verdict) -> ExchangeError:
@@ -65,14 +76,26 @@ def broken_off(message: str, kind: UpstreamErrorKind, job: RelayJob, verdict: Ve
 def fell_silent(seconds: float, kind: UpstreamErrorKind, job: RelayJob, verdict: Verdict) -> ExchangeError:
     """Return the error for an engine whose silence passed the lane's limit; it may well be at work."""
     message = f"The engine was silent for the {seconds:g} s that the lane permits."
-    return ExchangeError(_upstream_problem(Reason.UPSTREAM_TIMEOUT, message, job, verdict), kind, engine_holds=True)
+    problem = _upstream_problem(Reason.UPSTREAM_TIMEOUT, message, job, verdict)
+    return ExchangeError(problem, kind, engine_holds=True, ended_by=EndedBy.GATEWAY)
+
+
+def past_deadline(term: Term, job: RelayJob, verdict: Verdict, *, sent: bool) -> ExchangeError:
+    """Return the error for a request whose own deadline passed, which is nothing that the replica did.
+
+    `sent` says whether the engine was given the request; it may then still be at work on it.
+    """
+    missed = "began" if term.awaits_beginning else "was complete"
+    message = f"The request's own deadline of {term.granted_seconds:.6g} s passed before its answer {missed}."
+    problem = _upstream_problem(Reason.UPSTREAM_TIMEOUT, message, job, verdict)
+    return ExchangeError(problem, None, engine_holds=sent, ended_by=EndedBy.DEADLINE)
 
 
 def given_up(job: RelayJob, verdict: Verdict) -> ExchangeError:
     """Return the error for an answer that outlived the drain window of a gateway that shuts down."""
     message = "The gateway shuts down and the answer did not end within its drain window."
     problem = _upstream_problem(Reason.UPSTREAM_ERROR, message, job, verdict)
-    return ExchangeError(problem, None, engine_holds=True)
+    return ExchangeError(problem, None, engine_holds=True, ended_by=EndedBy.GATEWAY)
 
 
 def _upstream_problem(reason: Reason, message: str, job: RelayJob, verdict: Verdict) -> Problem:

@@ -10,11 +10,12 @@ from llmshed.admission.verdict import Verdict
 from llmshed.clock import Clock
 from llmshed.gateway.contract.problem import Problem
 from llmshed.gateway.contract.refusals import Answer, ContractWriter
-from llmshed.gateway.relay.failures import ExchangeError, given_up
+from llmshed.gateway.relay.failures import ExchangeError, given_up, past_deadline
 from llmshed.gateway.relay.headers import engine_headers
 from llmshed.gateway.relay.job import RelayJob, TrafficListener
 from llmshed.gateway.relay.outcome import RelayOutcome
 from llmshed.gateway.relay.stream import ClientGoneError, StreamRelay
+from llmshed.gateway.relay.term import Term
 from llmshed.gateway.relay.upstream import NotSentError, UpstreamAnswer, UpstreamClient
 from llmshed.gateway.relay.whole import relay_whole
 from llmshed.gateway.ticket import Ticket
@@ -50,13 +51,12 @@ class Relay:
         self._replica_url = replica_url
         self._listener = listener
         self._write_stall_seconds = write_stall_seconds
-        self._running: set[asyncio.Timeout] = set()
+        self._running: set[Term] = set()
 
     def break_off(self) -> None:
         """End every exchange that runs with an error, since the gateway shuts down."""
-        now = asyncio.get_running_loop().time()
-        for running in self._running:
-            running.reschedule(now)
+        for term in self._running:
+            term.break_off()
 
     async def serve(self, job: RelayJob, outcome: RelayOutcome) -> web.StreamResponse:
         """Run one request to its end and return the response, whose body is already written if it is a stream.
@@ -87,7 +87,7 @@ class Relay:
         streamed = job.call.streamed
         stream = StreamRelay(job, ticket, outcome, self._clock, self._write_stall_seconds) if streamed else None
         try:
-            response = await self._unless_broken_off(job, ticket, stream, outcome)
+            response = await self._within_term(job, ticket, stream, outcome)
         except ExchangeError as error:
             ticket.failed(engine_holds=error.engine_holds)
             self._note_failure(error, ticket, outcome)
@@ -106,21 +106,26 @@ class Relay:
         _note_ending(outcome, Ending.FINISHED, EndedBy.NOBODY)
         return await _with_end(response)
 
-    async def _unless_broken_off(
+    async def _within_term(
         self, job: RelayJob, ticket: Ticket, stream: StreamRelay | None, outcome: RelayOutcome
     ) -> web.StreamResponse:
+        """Run the exchange until the request's deadlines; a stream whose last event was passed on has kept them."""
         send = self._sender(job, ticket, outcome)
+        term = Term(job.admitted, self._clock.now())
+        self._running.add(term)
         try:
-            async with asyncio.timeout(None) as running:
-                self._running.add(running)
-                try:
-                    if stream is None:
-                        return await relay_whole(send, job, ticket.verdict, outcome)
-                    return await stream.run(send)
-                finally:
-                    self._running.discard(running)
+            async with term.timeout:
+                if stream is None:
+                    return await relay_whole(send, job, ticket.verdict, outcome)
+                return await stream.run(send, term.answer_began)
         except TimeoutError:
-            raise given_up(job, ticket.verdict) from None
+            if stream is not None and stream.is_complete and stream.response is not None:
+                return stream.response
+            if term.broken_off:
+                raise given_up(job, ticket.verdict) from None
+            raise past_deadline(term, job, ticket.verdict, sent=outcome.sent_at is not None) from None
+        finally:
+            self._running.discard(term)
 
     def _sender(self, job: RelayJob, ticket: Ticket, outcome: RelayOutcome) -> Callable[[], Awaitable[UpstreamAnswer]]:
         def on_connected() -> None:
@@ -154,10 +159,10 @@ class Relay:
 
     def _note_failure(self, error: ExchangeError, ticket: Ticket, outcome: RelayOutcome) -> None:
         outcome.reason = error.problem.reason
-        _note_ending(outcome, Ending.FAILED, EndedBy.GATEWAY if error.engine_holds else EndedBy.UPSTREAM)
+        _note_ending(outcome, Ending.FAILED, error.ended_by)
         if error.kind is not None:
             self._listener.failed(ticket.replica, error.kind)
-        elif not error.engine_holds:
+        elif error.ended_by is EndedBy.UPSTREAM:
             self._listener.answered(ticket.replica)
 
     async def _tell_failure(

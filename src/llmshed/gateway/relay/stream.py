@@ -54,8 +54,17 @@ class StreamRelay:
         self.response: web.StreamResponse | None = None
         self.failure_was_relayed = False
 
-    async def run(self, send: Callable[[], Awaitable[UpstreamAnswer]]) -> web.StreamResponse:
+    @property
+    def is_complete(self) -> bool:
+        """Say whether the engine's last event has come; every chunk is passed on before the next is read."""
+        return self._reader.facts.complete
+
+    async def run(
+        self, send: Callable[[], Awaitable[UpstreamAnswer]], on_beginning: Callable[[], None]
+    ) -> web.StreamResponse:
         """Relay the stream up to its end, which is left to the caller to write.
+
+        `on_beginning` is called when the first data event has come.
 
         Raises:
             NotSentError: the replica read no byte.
@@ -67,6 +76,7 @@ class StreamRelay:
             async with asyncio.timeout(self._job.timeouts.first_byte_seconds):
                 answer = await send()
                 held = await self._hold(answer)
+            on_beginning()
             response = await self._commit(answer)
             await self._relay(answer, response, held)
         except TimeoutError:

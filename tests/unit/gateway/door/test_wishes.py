@@ -4,18 +4,18 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from llmshed.admission.reasons import Reason
 from llmshed.admission.request import Intent, PriorityClass
 from llmshed.engines.base import BodyError, Call, Route
-from llmshed.gateway.door.wishes import Wishes, read_deadline, read_wishes
+from llmshed.gateway.door.wishes import Wishes, read_deadlines, read_wishes
 
 
 def headers(*pairs: tuple[str, str]) -> CIMultiDictProxy[str]:
     return CIMultiDictProxy(CIMultiDict(pairs))
 
 
-def call(declared_intent: str | None = None, session_hint: str | None = None) -> Call:
+def call(declared_intent: str | None = None, session_hint: str | None = None, *, streamed: bool = True) -> Call:
     return Call(
         Route.CHAT,
         {},
-        streamed=True,
+        streamed=streamed,
         model=None,
         prompts=(),
         declared_intent=declared_intent,
@@ -64,27 +64,58 @@ def test_a_session_has_a_bounded_length(session: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sent", "seconds"),
+    ("sent", "whole", "beginning"),
     [
-        ((("x-llmshed-deadline-ms", "1500"),), 1.5),
-        ((("x-envoy-expected-rq-timeout-ms", "250"),), 0.25),
-        ((("x-slo-ttft-ms", "800"),), 0.8),
-        ((("grpc-timeout", "5S"),), 5.0),
-        ((("grpc-timeout", "100m"),), 0.1),
-        ((("grpc-timeout", "2H"),), 7200.0),
-        ((("x-llmshed-deadline-ms", "9000"), ("grpc-timeout", "1M"), ("x-slo-ttft-ms", "2000")), 2.0),
-        ((("x-envoy-expected-rq-timeout-ms", "0"),), None),
-        ((("x-envoy-expected-rq-timeout-ms", "soon"), ("grpc-timeout", "5"), ("x-slo-ttft-ms", "-1")), None),
-        ((("grpc-timeout", "123456789S"),), None),
-        ((("x-slo-ttft-ms", "\u0661\u0662"),), None),
-        ((), None),
+        ((("x-llmshed-deadline-ms", "1500"),), 1.5, None),
+        ((("x-envoy-expected-rq-timeout-ms", "250"),), 0.25, None),
+        ((("grpc-timeout", "5S"),), 5.0, None),
+        ((("grpc-timeout", "100m"),), 0.1, None),
+        ((("grpc-timeout", "2H"),), 7200.0, None),
+        ((("x-slo-ttft-ms", "800"),), None, 0.8),
+        ((("x-stainless-read-timeout", "600"),), None, 600.0),
+        ((("x-stainless-read-timeout", "7.5"),), None, 7.5),
+        ((("x-llmshed-deadline-ms", "9000"), ("grpc-timeout", "1M"), ("x-slo-ttft-ms", "2000")), 9.0, 2.0),
+        ((("x-envoy-expected-rq-timeout-ms", "8000"), ("grpc-timeout", "7S")), 7.0, None),
+        ((("x-slo-ttft-ms", "2000"), ("x-stainless-read-timeout", "1")), None, 1.0),
+        ((("x-slo-ttft-ms", "2000"), ("x-stainless-read-timeout", "600")), None, 2.0),
+        ((("x-envoy-expected-rq-timeout-ms", "0"), ("grpc-timeout", "0S")), None, None),
+        ((("x-stainless-read-timeout", "0"), ("x-slo-ttft-ms", "0")), None, None),
+        ((("x-envoy-expected-rq-timeout-ms", "soon"), ("grpc-timeout", "5"), ("x-slo-ttft-ms", "-1")), None, None),
+        ((("grpc-timeout", "123456789S"),), None, None),
+        ((("x-slo-ttft-ms", "\u0661\u0662"),), None, None),
+        *(((("x-stainless-read-timeout", text),), None, None) for text in ("NOT_GIVEN", "None", "inf", "nan", "1e3")),
+        *(((("x-stainless-read-timeout", text),), None, None) for text in ("", "-1", ".5", "1_0", "\u0663", "9" * 10)),
+        ((), None, None),
     ],
 )
-def test_the_smallest_readable_deadline_holds(sent: tuple[tuple[str, str], ...], seconds: float | None) -> None:
-    assert read_deadline(headers(*sent)) == (pytest.approx(seconds) if seconds is not None else None)
+def test_of_each_kind_the_smallest_readable_deadline_holds(
+    sent: tuple[tuple[str, str], ...], whole: float | None, beginning: float | None
+) -> None:
+    assert read_deadlines(headers(*sent)) == (
+        None if whole is None else pytest.approx(whole),
+        None if beginning is None else pytest.approx(beginning),
+    )
+
+
+@pytest.mark.parametrize(
+    ("streamed", "sent", "deadline", "first_token"),
+    [
+        (True, {"x-llmshed-deadline-ms": "9000", "x-slo-ttft-ms": "2000"}, 9.0, 2.0),
+        (True, {"x-slo-ttft-ms": "2000"}, None, 2.0),
+        (False, {"x-llmshed-deadline-ms": "9000", "x-slo-ttft-ms": "2000"}, 2.0, None),
+        (False, {"x-llmshed-deadline-ms": "1000", "x-slo-ttft-ms": "2000"}, 1.0, None),
+        (False, {"x-stainless-read-timeout": "600"}, 600.0, None),
+        (False, {"x-llmshed-deadline-ms": "1000"}, 1.0, None),
+    ],
+)
+def test_an_answer_that_is_not_streamed_begins_with_its_end(
+    *, streamed: bool, sent: dict[str, str], deadline: float | None, first_token: float | None
+) -> None:
+    wishes = read_wishes(headers(*sent.items()), call(streamed=streamed))
+    assert (wishes.deadline_seconds, wishes.first_token_seconds) == (deadline, first_token)
 
 
 @pytest.mark.parametrize("value", ["0", "-5", "1.5", "soon", "", "1e3", "9" * 13, "\u0663"])
 def test_our_own_deadline_header_is_never_guessed(value: str) -> None:
     with pytest.raises(BodyError, match="x-llmshed-deadline-ms: must be a whole number of milliseconds"):
-        read_deadline(headers(("x-llmshed-deadline-ms", value)))
+        read_deadlines(headers(("x-llmshed-deadline-ms", value)))
