@@ -139,6 +139,8 @@ def _introduction(loaded: "LoadedConfig") -> Iterator[str]:
             yield f"pool {pool.name}: {engines}; UNCALIBRATED: its budget is assumed, not measured"
         else:
             yield f"pool {pool.name}: {engines}; numbers of profile {profile.label}"
+    if loaded.config.admission.mode == "observe":
+        yield "admission: OBSERVE MODE: it decides and records, and refuses nothing that an engine could answer"
     for warning in loaded.warnings:
         yield f"warning: {warning}"
 

@@ -160,10 +160,11 @@ class Observing:
         verdict, would = passage.verdict, passage.would
         if verdict is None or would is None:
             raise RuntimeError("the core left an arrival without an answer")
-        spec = None if would.reason is not None and self.upholds(verdict) else self._place(passage, verdict, without)
+        stands = verdict.reason is not None and self.upholds(verdict)
+        spec = None if stands else self._place(passage, verdict, without)
         if spec is None:
             self._close(passage, Cancelled(passage.request.key, sent=False))
-            return verdict if without is None else lost_again_verdict(verdict)
+            return verdict if verdict.reason is not None and without is None else lost_again_verdict(verdict)
         passage.replica = spec.name
         self._sent[spec.name] += 1
         self._passages[passage.request.key] = passage

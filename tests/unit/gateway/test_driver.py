@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fakes.door import door, request, spec
+from fakes.scripted_core import HandClock, ScriptedCore
 from llmshed.admission.actions import Action, Dispatch, Enqueue, Evict, Refuse, Released
 from llmshed.admission.controller import AdmissionController
 from llmshed.admission.events import Arrived, Cancelled, Draining, Event, Failed, Finished, FirstToken, Tick
@@ -14,40 +15,6 @@ from llmshed.admission.reasons import Reason
 from llmshed.admission.verdict import Decision, Verdict
 from llmshed.gateway.driver import Driver
 from llmshed.gateway.ticket import Ticket
-
-
-class HandClock:
-    """A clock that stands still until it is moved."""
-
-    def __init__(self) -> None:
-        self.at = 0.0
-
-    def now(self) -> float:
-        return self.at
-
-    def wall(self) -> float:
-        return 0.0
-
-
-class ScriptedCore(AdmissionController):
-    """A core that queues every arrival and does what the test says."""
-
-    def __init__(self) -> None:
-        self.heard: list[Event] = []
-        self.script: Callable[[Event], list[Action]] = lambda _: []
-        self.wakeup: float | None = None
-
-    def handle(self, event: Event, now: float) -> list[Action]:
-        assert now >= 0
-        self.heard.append(event)
-        return self.script(event)
-
-    def next_wakeup(self) -> float | None:
-        return self.wakeup
-
-    def check(self) -> tuple[str, ...]:
-        return ()
-
 
 ADMIT = Verdict(Decision.ADMIT, replica="r1")
 REFUSAL = Verdict(Decision.REFUSE, reason=Reason.CONCURRENCY_LIMIT)

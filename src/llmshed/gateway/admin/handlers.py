@@ -80,9 +80,11 @@ def state_report(gateway: Gateway) -> dict[str, Any]:
         "config_version": gateway.snapshot.version,
         "ready": all(checks.values()),
         "checks": checks,
+        "mode": gateway.snapshot.config.admission.mode,
         "draining": ledgers.draining,
         "requests_in_house": gateway.running(),
         "live_requests": ledgers.live_requests,
+        "uncharged_requests": gateway.driver.uncharged,
         "counting": {
             "small_queue_bytes": gateway.counting.small_queue_bytes,
             "large_queue_bytes": gateway.counting.large_queue_bytes,

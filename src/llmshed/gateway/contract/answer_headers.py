@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from llmshed.admission.verdict import Verdict
+from llmshed.gateway.would import Would
 from llmshed.observability.text import header_text
 
 NO_LANE = "none"
@@ -45,32 +46,43 @@ def common_headers(
     return headers
 
 
+def would_headers(would: Would) -> dict[str, str]:
+    """Return what an answer tells of what would have become of its request."""
+    return {"x-llmshed-would": would.word}
+
+
 def answer_headers(
     request_id: str,
     verdict: Verdict,
     *,
-    input_tokens: int,
+    input_tokens: int | None,
     model: str | None = None,
     timings: Timings = NO_TIMINGS,
     streamed: bool = False,
     untruncated_tokens: int | None = None,
+    would: Would | None = None,
 ) -> dict[str, str]:
     """Return the llmshed headers of a served answer; the engine's own content headers come beside them.
 
     Args:
         request_id: the id told to the client.
         verdict: the verdict that admitted it.
-        input_tokens: input tokens of all its sequences together.
+        input_tokens: input tokens of all its sequences together; None when it was let through uncounted.
         model: model that answers.
         timings: waits so far.
         streamed: adds `x-accel-buffering: no`, without which proxies hold events back.
         untruncated_tokens: count of the prompt before the engine's `truncate` cuts it; None without one.
+        would: what would have become of a request that is only observed: no ceiling was then written on the wire, and
+            nothing was reserved for one that would have been refused. None for one that was admitted.
     """
     headers = common_headers(request_id, verdict.lane, model, timings)
-    headers["x-llmshed-input-tokens"] = str(input_tokens)
-    if verdict.reservation is not None:
+    if would is not None:
+        headers |= would_headers(would)
+    if input_tokens is not None:
+        headers["x-llmshed-input-tokens"] = str(input_tokens)
+    if verdict.reservation is not None and (would is None or would.reason is None):
         headers["x-llmshed-reserved-tokens"] = str(verdict.reservation.total_tokens)
-    if verdict.output_ceiling_tokens is not None:
+    if verdict.output_ceiling_tokens is not None and would is None:
         headers["x-llmshed-output-ceiling"] = str(verdict.output_ceiling_tokens)
     if verdict.replica is not None:
         headers["x-llmshed-replica"] = header_text(verdict.replica)

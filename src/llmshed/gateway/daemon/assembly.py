@@ -14,10 +14,12 @@ from llmshed.gateway.counting.pool import CountingPool
 from llmshed.gateway.daemon.app import Gateway, Parts
 from llmshed.gateway.daemon.reload import Inputs
 from llmshed.gateway.daemon.snapshot import Snapshot, config_version, lane_timeouts
+from llmshed.gateway.desk import Desk, Enforcing
 from llmshed.gateway.door.auth import read_admin_access, read_key_ring
 from llmshed.gateway.door.parsing import BodyThread
 from llmshed.gateway.driver import Driver
 from llmshed.gateway.hashing import read_hasher
+from llmshed.gateway.observing import Observing
 from llmshed.gateway.relay.aiohttp_upstream import AiohttpUpstream
 from llmshed.gateway.relay.relay import Relay
 from llmshed.gateway.replicas.fleet import Fleet
@@ -70,6 +72,8 @@ class Assembly:
             driver, upstream, clock, reports.observer, counter_loader(hasher.key, reports.observer.fastokens_dropped)
         )
         self._upstream = upstream
+        # Each outlives a reload: requests that came under the other mode end where they began.
+        self._desks: dict[str, Desk] = {"enforce": Enforcing(driver), "observe": Observing(driver, self._fleet.specs)}
         parts = Parts(
             clock=clock,
             driver=driver,
@@ -117,6 +121,7 @@ class Assembly:
             keys=inputs.keys,
             admin=inputs.admin,
             contract=contract,
+            desk=self._desks[admission.mode],
             relay=Relay(self._upstream, contract, self._clock, self._fleet.url, self._fleet),
             timeouts=lane_timeouts(inputs.config),
         )

@@ -118,7 +118,8 @@ class Daemon:
         active = sum(equation.active_tokens for equation in up)
         budget = sum(equation.safe_budget_tokens for equation in up)
         share = f"{100 * active // budget} %" if budget else "none"
-        doing = "draining" if self.gateway.draining else "serving"
+        mode = self.gateway.snapshot.config.admission.mode
+        doing = "draining" if self.gateway.draining else "observing" if mode == "observe" else "serving"
         return (
             f"{doing}: {len(up)} of {len(state.replicas)} replicas up, {state.live_requests} requests, budget {share}"
         )

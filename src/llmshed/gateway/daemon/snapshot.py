@@ -7,6 +7,7 @@ from hashlib import blake2b
 from llmshed.admission.request import Lane
 from llmshed.config.settings import Config
 from llmshed.gateway.contract.refusals import ContractWriter
+from llmshed.gateway.desk import Desk
 from llmshed.gateway.door.auth import AdminAccess, KeyRing
 from llmshed.gateway.relay.relay import Relay
 from llmshed.gateway.relay.timeouts import LaneTimeouts
@@ -22,7 +23,8 @@ class Snapshot:
         keys: whose keys are known.
         admin: who may use the admin listener.
         contract: puts refusals into HTTP.
-        relay: sends admitted requests to replicas.
+        desk: brings requests to the core and lets in those that its mode lets in.
+        relay: sends requests that were let in to replicas.
         timeouts: silences that each lane permits.
     """
 
@@ -31,6 +33,7 @@ class Snapshot:
     keys: KeyRing
     admin: AdminAccess
     contract: ContractWriter
+    desk: Desk
     relay: Relay
     timeouts: Mapping[Lane, LaneTimeouts]
 

@@ -34,6 +34,10 @@ class LaneTimeouts:
         return self.first_byte_seconds + output_ceiling_tokens * self.token_seconds
 
 
+UNHURRIED = LaneTimeouts(first_byte_seconds=86_400.0, idle_seconds=86_400.0, token_seconds=0.0)
+"""Of a request that is only observed: a day, so that no silence of its engine ends it before its client does."""
+
+
 class Watch:
     """One timer for the steps of a relay, of which each has its own limit and its own cure.
 
