@@ -1,7 +1,7 @@
 """What waits in one priority class of a lane: weighted fair between tenants, by their virtual token counters."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from heapq import heappop, heappush
 
 from llmshed.admission.queueing.fairness import ServedTokens
@@ -20,16 +20,27 @@ class ClassLine:
         new, continuing: all that waits, by kind and arrival.
     """
 
-    __slots__ = ("_backlogs", "_counters", "_largest_tokens", "_order", "_tenants", "_weights", "continuing", "new")
+    __slots__ = (
+        "_backlogs",
+        "_counters",
+        "_largest_tokens",
+        "_order",
+        "_tenants",
+        "_unranked",
+        "_weights",
+        "continuing",
+        "new",
+    )
 
-    def __init__(self) -> None:
-        """Start empty."""
+    def __init__(self, in_flight: Mapping[str, int]) -> None:
+        """Start empty; `in_flight` as for `ServedTokens`."""
         self.new = Row()
         self.continuing = Row()
         self._tenants: dict[str, TenantLine] = {}
-        self._counters = ServedTokens()
+        self._counters = ServedTokens(in_flight)
         self._order = Ranking()
         self._backlogs = Ranking()
+        self._unranked: set[str] = set()  # tenants whose rank among the backlogs waits until somebody asks for it
         self._weights = 0.0
         self._largest_tokens = 0  # sum over tenants of each one's largest reservation
 
@@ -59,61 +70,61 @@ class ClassLine:
 
     def join(self, waiting: Waiting) -> None:
         """Take a request in."""
-        tenant = waiting.tenant
+        tenant, weight = waiting.tenant, waiting.weight
         line = self._tenants.get(tenant)
         if line is None:
-            first = self._order.first()
-            self._counters.lift(tenant, () if first is None else (first[1],))
-            line = self._tenants[tenant] = TenantLine(waiting.weight)
-            self._weights += waiting.weight
-        elif line.weight != waiting.weight:
-            self._weights += waiting.weight - line.weight
-            line.weight = waiting.weight
-        largest_tokens = line.largest_tokens
+            self._lift(tenant)
+            line = self._tenants[tenant] = TenantLine(weight)
+            self._weights += weight
+        former_weight, former_largest_tokens = line.weight, line.largest_tokens
+        line.weight = weight
         line.add(waiting)
-        self._largest_tokens += line.largest_tokens - largest_tokens
-        self._row_of(waiting).add(waiting)
-        self._rank(tenant, line)
+        self._weights += weight - former_weight
+        self._largest_tokens += line.largest_tokens - former_largest_tokens
+        (self.continuing if waiting.continuing else self.new).add(waiting)
+        self._unranked.add(tenant)
+        if line.head is waiting:
+            self._rank(tenant, line, waiting)
 
     def leave(self, waiting: Waiting) -> None:
         """Take a request out that waits here."""
         tenant = waiting.tenant
         line = self._tenants[tenant]
-        largest_tokens = line.largest_tokens
+        was_head, former_largest_tokens = line.head is waiting, line.largest_tokens
         line.remove(waiting)
-        self._largest_tokens += line.largest_tokens - largest_tokens
-        self._row_of(waiting).remove(waiting.key)
-        if line:
-            self._rank(tenant, line)
+        self._largest_tokens += line.largest_tokens - former_largest_tokens
+        (self.continuing if waiting.continuing else self.new).remove(waiting.key)
+        head = line.head
+        if head is None:
+            self._dismiss(tenant, line)
             return
-        del self._tenants[tenant]
-        self._order.remove(tenant)
-        self._backlogs.remove(tenant)
-        self._counters.rest(tenant)
-        # Sums of floats drift; an empty line is the moment at which the sum is known.
-        self._weights = self._weights - line.weight if self._tenants else 0.0
+        self._unranked.add(tenant)
+        if was_head:
+            self._rank(tenant, line, head)
 
     def age(self, waiting: Waiting) -> None:
         """Put a new conversation that waits here on the level of continuing ones."""
         line = self._tenants[waiting.tenant]
         line.age(waiting)
-        self._rank(waiting.tenant, line)
+        if line.head is waiting:
+            self._rank(waiting.tenant, line, waiting)
 
     def charge(self, tenant: str, weight: float, tokens: int) -> None:
-        """Count tokens as served to a tenant, whether or not it waits here."""
-        rebased = self._counters.rebased
-        self._counters.charge(tenant, weight, tokens)
-        if rebased != self._counters.rebased:
-            for name, line in self._tenants.items():
-                self._rank(name, line)
-        elif tenant in self._tenants:
-            self._rank(tenant, self._tenants[tenant])
+        """Count tokens as served to a tenant, whether or not it waits here; nothing counts while nobody does."""
+        if not self._tenants:
+            return
+        counters, rebased = self._counters, self._counters.rebased
+        if tenant not in counters:
+            self._lift(tenant)
+            counters.rest(tenant)
+        counters.charge(tenant, weight, tokens)
+        for name in (tenant,) if counters.rebased == rebased else tuple(self._tenants):
+            self._rank_anew(name)
 
     def settle(self, tenant: str, weight: float, tokens: int) -> None:
         """Correct what was counted to real usage."""
         self._counters.settle(tenant, weight, tokens)
-        if tenant in self._tenants:
-            self._rank(tenant, self._tenants[tenant])
+        self._rank_anew(tenant)
 
     def in_order(self) -> Iterator[Waiting]:
         """Yield in the order of service: each as if those before it had been served and charged.
@@ -136,8 +147,7 @@ class ClassLine:
             following = next(rest, None)
             if following is not None:
                 taken_tokens += waiting.total_tokens
-                line = self._tenants[tenant]
-                key = self._key(tenant, line, following, prefers=following.key not in line.fresh, ahead=taken_tokens)
+                key = self._key(tenant, self._tenants[tenant], following, ahead_tokens=taken_tokens)
                 heappush(begun, (key, tenant, following, rest, taken_tokens))
 
     def ahead_of(self, tenant: str, weight: float, *, continuing: bool) -> Ahead:
@@ -180,6 +190,9 @@ class ClassLine:
         That is the newest of the tenant with most waiting tokens for its weight. The newcomer counts with its tokens,
         and at least with those of the place that it would take, so that two tenants never displace one another in turn.
         """
+        for name in self._unranked:
+            self._backlogs.place(name, (-self._tenants[name].weighted_tokens,))
+        self._unranked.clear()
         first = self._backlogs.first(other_than=tenant)
         if first is None:
             return None
@@ -203,12 +216,11 @@ class ClassLine:
             head = line.head
             if head is None:
                 wrong.append(f"tenant {tenant} waits with nothing")
-                continue
-            if self._order.key_of(tenant) != self._key(tenant, line, head, prefers=line.prefers):
+            elif self._order.key_of(tenant) != self._key(tenant, line, head):
                 wrong.append(f"tenant {tenant} is out of its rank in the order of service")
-            if self._backlogs.key_of(tenant) != (-line.weighted_tokens,):
+            if tenant not in self._unranked and self._backlogs.key_of(tenant) != (-line.weighted_tokens,):
                 wrong.append(f"tenant {tenant} is out of its rank by what it waits with")
-        if not len(self._order) == len(self._backlogs) == len(self._tenants):
+        if len(self._order) != len(self._tenants) or len(self._backlogs) > len(self._tenants):
             wrong.append("a tenant is ranked that does not wait")
         if not math.isclose(self._weights, sum(line.weight for line in self._tenants.values()), abs_tol=1e-6):
             wrong.append(f"the weights are said to sum to {self._weights}")
@@ -216,15 +228,32 @@ class ClassLine:
             wrong.append(f"the largest reservations are said to sum to {self._largest_tokens}")
         return wrong
 
-    def _row_of(self, waiting: Waiting) -> Row:
-        return self.continuing if waiting.continuing else self.new
+    def _lift(self, tenant: str) -> None:
+        first = self._order.first()
+        self._counters.lift(tenant, () if first is None else (first[1],))
 
-    def _rank(self, tenant: str, line: TenantLine) -> None:
-        head = line.head
-        if head is not None:
-            self._order.place(tenant, self._key(tenant, line, head, prefers=line.prefers))
-            self._backlogs.place(tenant, (-line.weighted_tokens,))
+    def _dismiss(self, tenant: str, line: TenantLine) -> None:
+        """Take out a tenant that waits with nothing any more; after the last one all start level again."""
+        del self._tenants[tenant]
+        self._order.discard(tenant)
+        self._unranked.discard(tenant)
+        self._backlogs.discard(tenant)
+        if self._tenants:
+            self._weights -= line.weight
+            self._counters.rest(tenant)
+        else:
+            self._weights = 0.0  # sums of floats drift; now the sum is known
+            self._counters.clear()
 
-    def _key(self, tenant: str, line: TenantLine, head: Waiting, *, prefers: bool, ahead: int = 0) -> RankKey:
-        """Return where a tenant with that head stands once `ahead` tokens of its own were served before."""
-        return (self._counters.of(tenant) + ahead / line.weight, not prefers, head.joined_at, head.key)
+    def _rank_anew(self, tenant: str) -> None:
+        line = self._tenants.get(tenant)
+        if line is not None and line.head is not None:
+            self._rank(tenant, line, line.head)
+
+    def _rank(self, tenant: str, line: TenantLine, head: Waiting) -> None:
+        self._order.place(tenant, self._key(tenant, line, head))
+
+    def _key(self, tenant: str, line: TenantLine, head: Waiting, ahead_tokens: int = 0) -> RankKey:
+        """Return where a tenant with that head stands once so many tokens of its own were served before."""
+        counter = self._counters.of(tenant) + ahead_tokens / line.weight
+        return (counter, head.key in line.fresh, head.joined_at, head.key)

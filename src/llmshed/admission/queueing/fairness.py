@@ -1,12 +1,15 @@
 """Virtual token counters: how much of the service each tenant has had, by its weight.
 
 A tenant is served before all whose counter is higher. On its return from a time without waiting work its counter is
-lifted to the level of those that wait, so that silence banks no credit. While nobody waits, nobody is short of service
-and time itself makes the level: the highest counter ever charged, at which all meet again.
+lifted to the level of those that wait, so that silence banks no credit.
+
+A dispatch is counted with its reservation, and what was not used is given back when it ends. What ends after a lift but
+was dispatched before it belongs to the time before: it gives back at most what the counter then exceeded the level by.
+Who is in flight ends in the order of dispatch, as far as is known here.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 MOST_IDLE_TENANTS = 10_000
@@ -17,10 +20,17 @@ REBASE_AT = 2.0**44
 
 @dataclass(slots=True)
 class Account:
-    """One tenant's counter, and the level below which no settlement takes it back."""
+    """One tenant's counter.
 
-    counter: float = 0.0
-    floor: float = 0.0
+    Args:
+        counter: tokens served per unit of weight.
+        strays: requests in flight that were dispatched before the last lift.
+        spare: what these may still give back, per unit of weight.
+    """
+
+    counter: float
+    strays: int
+    spare: float
 
 
 class ServedTokens:
@@ -30,77 +40,78 @@ class ServedTokens:
     of the level, and only if `MOST_IDLE_TENANTS` others were served since it was last heard of; tenants are names that
     the operator gives, so nobody can bring that about by inventing some.
 
+    Args:
+        in_flight: how many dispatched requests of each tenant have not ended yet, kept by the owner.
+
     Attributes:
         rebased: how often all counters were reduced, which keeps their order and their differences.
     """
 
-    def __init__(self) -> None:
+    __slots__ = ("_accounts", "_idle", "_in_flight", "_rebase_at", "rebased")
+
+    def __init__(self, in_flight: Mapping[str, int]) -> None:
         """Start with nobody known."""
+        self._in_flight = in_flight
         self._accounts: dict[str, Account] = {}
         self._idle: OrderedDict[str, None] = OrderedDict()  # tenants that do not wait, longest unchanged first
-        self._level = 0.0
         self._rebase_at = REBASE_AT
         self.rebased = 0
+
+    def __contains__(self, tenant: str) -> bool:
+        """Say whether a tenant is known."""
+        return tenant in self._accounts
 
     def of(self, tenant: str) -> float:
         """Return a tenant's counter; 0 for one that is not known."""
         account = self._accounts.get(tenant)
         return 0.0 if account is None else account.counter
 
-    def level(self, among: Iterable[str]) -> float:
-        """Return the least counter of the tenants that wait; with none, the highest that was ever charged."""
-        return min(map(self.of, among), default=self._level)
-
     def lift(self, tenant: str, among: Iterable[str]) -> None:
-        """Note that a tenant waits again: its counter becomes at least the level of those that wait already."""
-        account = self._accounts.get(tenant)
-        if account is None:
-            account = self._accounts[tenant] = Account()
-        account.floor = self.level(among)
-        account.counter = max(account.counter, account.floor)
+        """Note that a tenant waits again: its counter becomes at least the least of those that wait already."""
+        level = min(map(self.of, among), default=0.0)
+        counter = max(self.of(tenant), level)
+        self._accounts[tenant] = Account(counter, self._in_flight.get(tenant, 0), counter - level)
         self._idle.pop(tenant, None)
 
     def rest(self, tenant: str) -> None:
         """Note that a tenant waits no more, so that it may be forgotten in time."""
-        self._touch(tenant)
-
-    def charge(self, tenant: str, weight: float, tokens: int) -> None:
-        """Count tokens as served, whether or not they waited; `weight` > 0."""
-        account = self._accounts.get(tenant)
-        if account is None:
-            account = self._accounts[tenant] = Account()
-            self._touch(tenant)
-        elif tenant in self._idle:
-            self._touch(tenant)
-        account.counter += tokens / weight
-        self._level = max(self._level, account.counter)
-        if account.counter > self._rebase_at:
-            self._rebase()
-
-    def settle(self, tenant: str, weight: float, tokens: int) -> None:
-        """Correct a charge to real usage: `tokens` is real less charged, so negative when less was used.
-
-        The counter goes back at most to the level of the tenant's last return: service refused to nobody earns none.
-        """
-        account = self._accounts.get(tenant)
-        if account is not None:  # a forgotten one starts at the level whatever it used
-            account.counter = max(account.floor, account.counter + tokens / weight)
-
-    def _touch(self, tenant: str) -> None:
-        """Put a tenant last among the idle, and forget the first beyond the bound."""
         self._idle[tenant] = None
-        self._idle.move_to_end(tenant)
         if len(self._idle) > MOST_IDLE_TENANTS:
             forgotten, _ = self._idle.popitem(last=False)
             del self._accounts[forgotten]
 
+    def charge(self, tenant: str, weight: float, tokens: int) -> None:
+        """Count tokens of a known tenant as served, whether or not they waited; `weight` > 0."""
+        account = self._accounts[tenant]
+        account.counter += tokens / weight
+        if tenant in self._idle:
+            self._idle.move_to_end(tenant)
+        if account.counter > self._rebase_at:
+            self._rebase()
+
+    def settle(self, tenant: str, weight: float, tokens: int) -> None:
+        """Correct a charge to real usage: `tokens` is real less charged, so negative when less was used."""
+        account = self._accounts.get(tenant)
+        if account is None:  # it will start at the level, whatever it used
+            return
+        change = tokens / weight
+        if account.strays:
+            account.strays -= 1
+            change = max(change, -account.spare)
+            account.spare += change
+        account.counter += change
+
+    def clear(self) -> None:
+        """Forget all: when nobody waits, nobody is short of service, and all start level again."""
+        self._accounts.clear()
+        self._idle.clear()
+
     def _rebase(self) -> None:
-        """Count from the level on. An idle tenant below it stops at 0: it would be lifted above that on its return."""
-        zero = self.level(tenant for tenant in self._accounts if tenant not in self._idle)
+        """Count from the level on. An idle tenant below it stops at 0: its return would lift it to the level anyway."""
+        waiting = [account.counter for tenant, account in self._accounts.items() if tenant not in self._idle]
+        level = min(waiting, default=0.0)
         for account in self._accounts.values():
-            account.counter = max(0.0, account.counter - zero)
-            account.floor = max(0.0, account.floor - zero)
-        self._level = max(0.0, self._level - zero)
-        # While one that waits is far behind, little was gained; the next walk through all is then put off.
-        self._rebase_at = max(REBASE_AT, 2.0 * self._level)
+            account.counter = max(0.0, account.counter - level)
+        # While one that waits is far behind, little is gained; the next walk through all is then put off.
+        self._rebase_at = max(REBASE_AT, 2.0 * max(account.counter for account in self._accounts.values()))
         self.rebased += 1

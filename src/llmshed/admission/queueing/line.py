@@ -15,12 +15,13 @@ class LaneQueue:
     The times that methods take never go back.
     """
 
-    __slots__ = ("_ages", "_below", "_classes", "_expiries", "_waiting")
+    __slots__ = ("_ages", "_below", "_classes", "_expiries", "_in_flight", "_waiting")
 
     def __init__(self) -> None:
         """Start empty."""
         self._waiting: dict[int, Waiting] = {}
-        self._classes = {priority_class: ClassLine() for priority_class in PriorityClass}
+        self._in_flight: dict[str, int] = {}  # by tenant, what was served and not settled
+        self._classes = {priority_class: ClassLine(self._in_flight) for priority_class in PriorityClass}
         lowest_first = sorted(PriorityClass, key=lambda priority_class: -priority_class.rank)
         self._below = {
             own: tuple(self._classes[other] for other in lowest_first if other.rank > own.rank) for own in PriorityClass
@@ -100,11 +101,15 @@ class LaneQueue:
         """
         for line in self._classes.values():
             line.charge(tenant, weight, tokens)
+        self._in_flight[tenant] = self._in_flight.get(tenant, 0) + 1
 
     def settle(self, tenant: str, weight: float, tokens: int) -> None:
-        """Correct a count to real usage when a request ends: `tokens` is real less reserved, mostly negative."""
+        """Correct a count to real usage when the request ends, once for each: `tokens` is real less reserved."""
         for line in self._classes.values():
             line.settle(tenant, weight, tokens)
+        left = self._in_flight.pop(tenant, 0) - 1
+        if left > 0:
+            self._in_flight[tenant] = left
 
     def ahead_of(
         self,

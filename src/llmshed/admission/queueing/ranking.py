@@ -38,9 +38,11 @@ class Ranking:
         self._keys[name] = key
         insort(self._entries, (key, name))
 
-    def remove(self, name: str) -> None:
-        """Take a ranked name out."""
-        del self._entries[bisect_left(self._entries, (self._keys.pop(name), name))]
+    def discard(self, name: str) -> None:
+        """Take a name out; one that is not ranked changes nothing."""
+        key = self._keys.pop(name, None)
+        if key is not None:
+            del self._entries[bisect_left(self._entries, (key, name))]
 
     def key_of(self, name: str) -> RankKey | None:
         """Return the key that a name is ranked by; None when it is not."""

@@ -35,15 +35,12 @@ class Row:
         return iter(self._waiting.values())
 
     def add(self, waiting: Waiting) -> None:
-        """Take a request in at the place of its arrival: O(1) for the newest, else O(those that came after it)."""
-        arrival, later = waiting.arrival, []
-        for key in reversed(self._waiting):
-            if self._waiting[key].arrival < arrival:
-                break
-            later.append(key)
+        """Take a request in at the place of its arrival: O(1) for the newest, else O(all that stand here)."""
+        newest = self.newest
         self._waiting[waiting.key] = waiting
-        for key in reversed(later):
-            self._waiting.move_to_end(key)
+        if newest is not None and newest.arrival > waiting.arrival:
+            for key in [other.key for other in self if other.arrival > waiting.arrival]:
+                self._waiting.move_to_end(key)
         self.tokens += waiting.total_tokens
         self.input_tokens += waiting.input_tokens
         self.sequences += waiting.sequences

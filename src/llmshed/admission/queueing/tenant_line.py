@@ -24,9 +24,10 @@ class TenantLine:
 
     Attributes:
         weight: the tenant's weight, as its last request told it.
+        largest_tokens: the largest reservation that waits here.
     """
 
-    __slots__ = ("_sizes", "aged", "continuing", "fresh", "weight")
+    __slots__ = ("_sizes", "aged", "continuing", "fresh", "largest_tokens", "weight")
 
     def __init__(self, weight: float) -> None:
         """Start empty."""
@@ -34,6 +35,7 @@ class TenantLine:
         self.continuing = Row()
         self.aged = Row()
         self.fresh = Row()
+        self.largest_tokens = 0
         self._sizes = Timeline()  # reservations negated, so that the largest comes first
 
     def __len__(self) -> int:
@@ -42,13 +44,17 @@ class TenantLine:
 
     def __iter__(self) -> Iterator[Waiting]:
         """Yield in the order of service, lazily."""
-        yield from heapq.merge(self.continuing, self.aged, key=lambda waiting: waiting.arrival)
+        if self.aged:
+            yield from heapq.merge(self.continuing, self.aged, key=lambda waiting: waiting.arrival)
+        else:
+            yield from self.continuing
         yield from self.fresh
 
     def add(self, waiting: Waiting) -> None:
         """Take a request in; a new conversation counts as not aged until `age` says so."""
         (self.continuing if waiting.continuing else self.fresh).add(waiting)
         self._sizes.add(waiting.key, -waiting.total_tokens)
+        self.largest_tokens = max(self.largest_tokens, waiting.total_tokens)
 
     def remove(self, waiting: Waiting) -> None:
         """Take a request out that waits here."""
@@ -56,6 +62,8 @@ class TenantLine:
         row = self.continuing if waiting.continuing else self.fresh if key in self.fresh else self.aged
         row.remove(key)
         self._sizes.discard(key)
+        if waiting.total_tokens == self.largest_tokens:
+            self.largest_tokens = -int(self._sizes.first() or 0)
 
     def age(self, waiting: Waiting) -> None:
         """Put a new conversation on the level of continuing ones."""
@@ -66,11 +74,6 @@ class TenantLine:
     def tokens(self) -> int:
         """Return the reserved tokens that wait here."""
         return self.continuing.tokens + self.aged.tokens + self.fresh.tokens
-
-    @property
-    def largest_tokens(self) -> int:
-        """Return the largest reservation that waits here."""
-        return -int(self._sizes.first() or 0)
 
     @property
     def weighted_tokens(self) -> float:
@@ -84,11 +87,6 @@ class TenantLine:
         if continuing is None or aged is None:
             return continuing or aged or self.fresh.oldest
         return continuing if continuing.arrival < aged.arrival else aged
-
-    @property
-    def prefers(self) -> bool:
-        """Say whether the head is a continuing conversation, or new and aged to that level."""
-        return bool(self.continuing or self.aged)
 
     @property
     def first_to_displace(self) -> Waiting | None:

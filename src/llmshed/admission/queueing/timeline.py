@@ -43,12 +43,14 @@ class Timeline:
 
     def take_due(self, now: float) -> list[int]:
         """Remove the keys whose number is at most `now` and return them, least first."""
-        due = []
-        while (at := self.first()) is not None and at <= now:
-            _, key = heapq.heappop(self._heap)
-            del self._live[key]
-            due.append(key)
-        self._tidy()
+        due: list[int] = []
+        while self._heap and self._heap[0][0] <= now:
+            at, key = heapq.heappop(self._heap)
+            if self._live.get(key) == at:
+                del self._live[key]
+                due.append(key)
+        if due:
+            self._tidy()
         return due
 
     def check(self) -> list[str]:
@@ -56,15 +58,11 @@ class Timeline:
         wrong = []
         held = set(self._heap)
         wrong += [f"key {key} at {at} is not in the heap" for key, at in self._live.items() if (at, key) not in held]
-        if len(self._heap) > self._most_entries:
+        if len(self._heap) > 2 * len(self._live) + GARBAGE_KEPT:
             wrong.append(f"{len(self._heap)} heap entries for {len(self._live)} live keys")
         return wrong
 
-    @property
-    def _most_entries(self) -> int:
-        return 2 * len(self._live) + GARBAGE_KEPT
-
     def _tidy(self) -> None:
-        if len(self._heap) > self._most_entries:
+        if len(self._heap) > 2 * len(self._live) + GARBAGE_KEPT:
             self._heap = [(at, key) for key, at in self._live.items()]
             heapq.heapify(self._heap)

@@ -1,6 +1,6 @@
 """One request that waits: what it is, whom it is charged to, and the instants that end or change its wait."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from llmshed.admission.budget import Reservation
 from llmshed.admission.lanes import Classification
@@ -27,6 +27,12 @@ class Waiting:
         joined_at: clock reading at which it joined; its place among its tenant's goes by this.
         expires_at: clock reading at which its residence, or its own last useful instant if that is earlier, is over.
         weight: its tenant's weight, > 0.
+
+    Attributes:
+        key, tenant, continuing: those of the request.
+        priority_class: the class in force, which may be lower than the one asked for.
+        total_tokens, input_tokens, sequences: those of the reservation.
+        arrival: its place in first come, first served; keys are given in the order of arrival.
     """
 
     request: Request
@@ -39,21 +45,25 @@ class Waiting:
     joined_at: float
     expires_at: float
     weight: float
+    key: int = field(init=False)
+    tenant: str = field(init=False)
+    priority_class: PriorityClass = field(init=False)
+    continuing: bool = field(init=False)
+    total_tokens: int = field(init=False)
+    input_tokens: int = field(init=False)
+    sequences: int = field(init=False)
+    arrival: tuple[float, int] = field(init=False)
 
-    @property
-    def key(self) -> int:
-        """Return the gateway's own identity of the request."""
-        return self.request.key
-
-    @property
-    def tenant(self) -> str:
-        """Return the tenant whose share of service it uses."""
-        return self.request.tenant
-
-    @property
-    def priority_class(self) -> PriorityClass:
-        """Return the class in force, which may be lower than the one asked for."""
-        return self.chosen.priority_class
+    def __post_init__(self) -> None:
+        """Derive once what sums and orders read all the time."""
+        self.key = self.request.key
+        self.tenant = self.request.tenant
+        self.priority_class = self.chosen.priority_class
+        self.continuing = self.request.continuing
+        self.total_tokens = self.reservation.total_tokens
+        self.input_tokens = self.reservation.input_tokens
+        self.sequences = self.reservation.sequences
+        self.arrival = (self.joined_at, self.key)
 
     @property
     def rank(self) -> int:
@@ -61,31 +71,6 @@ class Waiting:
         return service_rank(self.chosen.lane, self.chosen.priority_class)
 
     @property
-    def continuing(self) -> bool:
-        """Say whether it goes on with a conversation that this gateway served."""
-        return self.request.continuing
-
-    @property
-    def total_tokens(self) -> int:
-        """Return its reservation R in tokens."""
-        return self.reservation.total_tokens
-
-    @property
-    def input_tokens(self) -> int:
-        """Return the prompt tokens of all its sequences."""
-        return self.reservation.input_tokens
-
-    @property
-    def sequences(self) -> int:
-        """Return the seats that it will take."""
-        return self.reservation.sequences
-
-    @property
     def ages_at(self) -> float:
         """Return the clock reading from which it stands level with continuing conversations."""
         return self.joined_at + AGES_AT_RATIO * self.lane_policy.max_residence_seconds
-
-    @property
-    def arrival(self) -> tuple[float, int]:
-        """Return its place in first come, first served; keys are given in the order of arrival."""
-        return self.joined_at, self.request.key
