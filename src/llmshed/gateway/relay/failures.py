@@ -53,7 +53,7 @@ def told_by_engine(failure: EngineFailure, kind: UpstreamErrorKind, job: RelayJo
                 message="The replica's own seats are all taken.",
                 lane=verdict.lane,
                 maximums=verdict.maximums,
-                input_tokens=job.admitted.input_tokens,
+                input_tokens=job.admitted.input_tokens or None,  # 0 of one that was let through uncounted
                 requested_output_tokens=job.admitted.asked_output_tokens,
                 retry_after_seconds=verdict.retry_after_seconds or BUSY_RETRY_SECONDS,
                 model=job.admitted.model,

@@ -8,6 +8,7 @@ from aiohttp import web
 
 from llmshed.admission.verdict import Verdict
 from llmshed.clock import Clock
+from llmshed.gateway.contract.answer_headers import would_headers
 from llmshed.gateway.contract.problem import Problem
 from llmshed.gateway.contract.refusals import Answer, ContractWriter
 from llmshed.gateway.relay.failures import ExchangeError, given_up, past_deadline
@@ -137,7 +138,7 @@ class Relay:
                 base_url = self._replica_url(ticket.replica)
             except KeyError:
                 raise NotSentError(f"replica {ticket.replica} is no longer configured") from None
-            body = job.engine.write_body(job.call, ticket.verdict.output_ceiling_tokens or 0)
+            body = job.engine.write_body(job.call, ticket.wire_ceiling_tokens)
             headers = engine_headers(job.call, job.request.headers)
             return await self._upstream.send(base_url + job.call.route.value, body, headers, on_connected)
 
@@ -185,7 +186,8 @@ class Relay:
         answer: Answer = self._contract.refusal(problem, job.call.route.dialect, job.request_id, accept)
         outcome.status = answer.status
         outcome.retry_after_seconds = answer.retry_after_seconds
-        return web.Response(status=answer.status, headers=answer.headers, body=answer.body)
+        would = {} if job.ticket.would is None else would_headers(job.ticket.would)
+        return web.Response(status=answer.status, headers=answer.headers | would, body=answer.body)
 
 
 async def _with_end(response: web.StreamResponse) -> web.StreamResponse:
