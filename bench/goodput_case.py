@@ -78,7 +78,7 @@ def _goodput(
 
 
 def _how(ours: Mapping[tuple[str, float], Figures]) -> Iterator[str]:
-    yield "\n| ours | attainment | good tokens by input quartile, % | TTFT p95, s | TPOT p95, s | broken | not served |\n"
+    yield "\n| ours | attainment | tokens by input quartile, % | TTFT p95, s | TPOT p95, s | broken | not served |\n"
     yield "|---|---|---|---|---|---|---|\n"
     for (model, scale), figures in ours.items():
         quartiles = figures["quartile_good_tokens_per_second"]
