@@ -10,7 +10,8 @@ of its lane got, and how many tokens it must have produced since its first one. 
     L(u | x)     length that a part u of those longer than x does not exceed: S(L) = (1 - u) S(x), at most c
     E(u)         first token + d L(u | x): when the charge comes free
     F(t)         tokens that came free until t, over all charges; half of each at E(u), half at E(1 - u)  (forecast.py)
-    release      least t with F(t) >= n, the same for the seats s
+    J(t)         of these, taken again by the waiting work ahead, what came free once more: at most that  (curve.py)
+    release      least t with F(t) + J(t) >= n, the same for the seats s
     prefill      prompt tokens ahead / rate at which the prefill window lets them in
     share        1 - part of what came free that higher classes took, at least 0.02                       (share.py)
     f            learnt factor of lane and class, in 0.5 .. 4                                             (factor.py)

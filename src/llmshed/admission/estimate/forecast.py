@@ -1,4 +1,4 @@
-"""When reserved tokens and seats of a replica come free, as a curve that is built seldom and read often.
+"""When reserved tokens and seats of a replica come free, as curves that are built seldom and read often.
 
 Each charge is expected to end twice, at a low and a high quantile of the lengths that answers like it get, and gives
 half of its tokens back at each. The quantiles of neighbouring charges differ by the golden ratio, so over many charges
@@ -12,44 +12,33 @@ Between two rebuilds what was freed is counted as the front of the curve, wherev
 much comes free until when, and that much of it came. What was taken since then stands behind its end.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterable
-from itertools import accumulate
 
+from llmshed.admission.estimate.curve import ReleaseCurve
 from llmshed.admission.estimate.outputs import OutputModel
 from llmshed.admission.estimate.pace import DecodePace
 from llmshed.admission.ledger import Charge
 from llmshed.admission.policy import ReplicaBudget
-from llmshed.admission.release import prefill_ends
+from llmshed.admission.release import prefill_ends, prefill_seconds
 
 REBUILD_SECONDS = 0.1
-"""Age at which the curve is built anew: waits are told in tenths of a second at best."""
+"""Age at which the curves are built anew: waits are told in tenths of a second at best."""
 REBUILD_TAKEN_RATIO = 0.25
-"""It is built before its age when that much of it was taken since: an idle replica that fills within an instant is then
-forecast as well, at a cost that is amortised over what was taken."""
+"""They are built before that age when so much of them was taken since: an idle replica that fills within an instant is
+then forecast as well, at a cost that is amortised over what was taken."""
 GOLDEN_RATIO = 0.6180339887498949
 """Multiples of it, less their whole part, are spread more evenly over 0..1 than those of any other number."""
 
 
 class ReleaseForecast:
-    """The release curve of one replica."""
+    """The release curves of one replica."""
 
-    __slots__ = (
-        "_at",
-        "_built_at",
-        "_freed_sequences",
-        "_freed_tokens",
-        "_new",
-        "_new_tokens",
-        "_sequences",
-        "_tokens",
-    )
+    __slots__ = ("_built_at", "_freed_sequences", "_freed_tokens", "_new", "_new_tokens", "_sequences", "_tokens")
 
     def __init__(self) -> None:
         """Start with an empty replica."""
-        self._at: list[float] = []
-        self._tokens: list[float] = []
-        self._sequences: list[float] = []
+        self._tokens = ReleaseCurve((), 0.0)
+        self._sequences = ReleaseCurve((), 0.0)
         self._built_at = float("-inf")
         self._new: dict[int, int] = {}
         self._new_tokens = 0
@@ -63,9 +52,9 @@ class ReleaseForecast:
 
     def freed(self, charge: Charge) -> None:
         """Note a charge that was just given back."""
-        new = self._new.pop(charge.key, None)
-        if new is not None:
-            self._new_tokens -= new
+        new_tokens = self._new.pop(charge.key, None)
+        if new_tokens is not None:
+            self._new_tokens -= new_tokens
             return
         self._freed_tokens += charge.reservation.total_tokens
         self._freed_sequences += charge.reservation.sequences
@@ -73,62 +62,100 @@ class ReleaseForecast:
     def refresh(
         self, charges: Iterable[Charge], budget: ReplicaBudget, outputs: OutputModel, pace: DecodePace, now: float
     ) -> None:
-        """Build the curve anew if it is too old; `charges` are all of the replica in the order of their dispatch."""
-        known = self._tokens[-1] if self._tokens else 0.0
-        grown = self._new_tokens > REBUILD_TAKEN_RATIO * known
+        """Build the curves anew if they are too old; `charges` are all of the replica in the order of dispatch."""
+        grown = self._new_tokens > REBUILD_TAKEN_RATIO * self._tokens.total
         if now - self._built_at < REBUILD_SECONDS and not grown:
             return
-        curve = sorted(_ends(list(charges), budget, outputs, pace.seconds_per_token(budget), now))
-        self._at = [at for at, _, _ in curve]
-        self._tokens = list(accumulate(tokens for _, tokens, _ in curve))
-        self._sequences = list(accumulate(sequences for _, _, sequences in curve))
+        running = list(charges)
+        seconds_per_token = pace.seconds_per_token(budget)
+        ends = sorted(_ends(running, budget, outputs, seconds_per_token, now))
+        per_token, per_sequence = _turnovers(running, budget, outputs, seconds_per_token)
+        self._tokens = ReleaseCurve(((at, tokens) for at, tokens, _ in ends), per_token)
+        self._sequences = ReleaseCurve(((at, sequences) for at, _, sequences in ends), per_sequence)
         self._built_at = now
         self._new.clear()
         self._new_tokens = self._freed_tokens = self._freed_sequences = 0
 
-    def seconds_until(self, lack_tokens: float, lack_sequences: float, now: float) -> float | None:
-        """Return how long until that much more is free than is free now; 0 for no lack.
+    def seconds_until(
+        self,
+        lack_tokens: float,
+        lack_sequences: float,
+        now: float,
+        ahead_tokens: float = 0.0,
+        ahead_sequences: float = 0.0,
+    ) -> float | None:
+        """Return how long until that much more is free than is free now, as the curves were built: see `refresh`.
 
-        None when all that is charged would not be enough. The curve is read as it was built: see `refresh`.
+        Args:
+            lack_tokens: what a request and the waiting work ahead of it need beyond what is free; <= 0 for no lack.
+            lack_sequences: the seats that they lack.
+            now: clock reading, in seconds.
+            ahead_tokens: what of the need is that work's, which comes free again in its turn.
+            ahead_sequences: its seats.
+
+        Returns:
+            Seconds, 0 for no lack; None when all that is charged would not be enough.
         """
         if lack_tokens <= 0 and lack_sequences <= 0:
             return 0.0
-        at = -1
+        tokens_at = sequences_at = float("-inf")
         if lack_tokens > 0:
-            at = bisect_left(self._tokens, lack_tokens + self._freed_tokens)
+            found = self._tokens.reached_at(lack_tokens + self._freed_tokens, ahead_tokens)
+            if found is None:
+                more = lack_tokens - ahead_tokens + self._freed_tokens - self._tokens.total
+                found = self._tokens.end if more <= self._new_tokens else None
+            if found is None:
+                return None
+            tokens_at = found
         if lack_sequences > 0:
-            at = max(at, bisect_left(self._sequences, lack_sequences + self._freed_sequences))
-        if at < len(self._at):
-            return max(0.0, self._at[at] - now)
-        behind = len(self._new)
-        if behind and lack_tokens + self._freed_tokens <= self._tokens[-1] + self._new_tokens:
-            return max(0.0, self._at[-1] - now)
-        return None
+            found = self._sequences.reached_at(lack_sequences + self._freed_sequences, ahead_sequences)
+            found = self._sequences.end if found is None and self._new else found
+            if found is None:
+                return None
+            sequences_at = found
+        return max(0.0, tokens_at - now, sequences_at - now)
 
 
 def _ends(
-    charges: list[Charge], budget: ReplicaBudget, outputs: OutputModel, pace: float, now: float
+    charges: list[Charge], budget: ReplicaBudget, outputs: OutputModel, seconds_per_token: float, now: float
 ) -> list[tuple[float, float, float]]:
     """Return instants at which tokens and sequences are expected back, two for each charge, none before `now`."""
     prefills = prefill_ends(charges, budget, now)
     ends = []
     for place, charge in enumerate(charges):
-        tokens = 0.5 * charge.reservation.total_tokens
-        sequences = 0.5 * charge.reservation.sequences
         if charge.release_at is not None:
             first = second = max(charge.release_at, now)
         else:
             started = prefills[charge.key] if charge.first_token_at is None else charge.first_token_at
-            produced = max(0.0, now - started) / pace
-            ceiling = charge.output_ceiling_tokens
+            produced, ceiling = max(0.0, now - started) / seconds_per_token, charge.output_ceiling_tokens
             if produced >= ceiling:
-                first = second = now + max(1.0, produced - ceiling) * pace
+                first = second = now + max(1.0, produced - ceiling) * seconds_per_token
             elif charge.reservation.sequences > 1:
-                first = second = started + ceiling * pace
+                first = second = started + ceiling * seconds_per_token
             else:
                 quantile = (0.5 + place * GOLDEN_RATIO) % 1.0
-                first = started + outputs.length_tokens(charge.lane, produced, ceiling, quantile) * pace
-                second = started + outputs.length_tokens(charge.lane, produced, ceiling, 1.0 - quantile) * pace
+                low, high = outputs.lengths_tokens(charge.lane, produced, ceiling, quantile)
+                first, second = started + low * seconds_per_token, started + high * seconds_per_token
+        tokens, sequences = 0.5 * charge.reservation.total_tokens, 0.5 * charge.reservation.sequences
         ends.append((first, tokens, sequences))
         ends.append((second, tokens, sequences))
     return ends
+
+
+def _turnovers(
+    charges: list[Charge], budget: ReplicaBudget, outputs: OutputModel, seconds_per_token: float
+) -> tuple[float, float]:
+    """Return the part of the charged tokens, and of the sequences, that comes free in a second while all is kept full.
+
+    A charge stands for others like it that are held for its whole time, prefill and expected answer, one after another.
+    """
+    tokens = sequences = tokens_rate = sequences_rate = 0.0
+    for charge in charges:
+        reservation = charge.reservation
+        expected = outputs.remaining_tokens(charge.lane, 0.0, charge.output_ceiling_tokens)
+        held_seconds = prefill_seconds(reservation.input_tokens, budget) + expected * seconds_per_token
+        tokens += reservation.total_tokens
+        sequences += reservation.sequences
+        tokens_rate += reservation.total_tokens / held_seconds
+        sequences_rate += reservation.sequences / held_seconds
+    return (tokens_rate / tokens, sequences_rate / sequences) if charges else (0.0, 0.0)

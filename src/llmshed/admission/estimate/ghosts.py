@@ -20,10 +20,9 @@ from llmshed.admission.request import SERVICE_RANKS
 MOST_PER_RANK = 64
 """How many ghosts of a rank are followed at once; a refusal beyond that is not followed."""
 SLACK_SECONDS = 1.0
-MOST_FOLLOWED_SECONDS = 300.0
-"""A ghost is given up at `MOST_FACTOR` x its estimate + `SLACK_SECONDS`, when no factor could have covered its wait any
-more, or after this time."""
-
+"""A ghost is given up at `MOST_FACTOR` x its estimate + this, when no factor could have covered its wait any more."""
+MOST_RAW_SECONDS = 150.0
+"""Longest estimate that is followed: beyond it a ghost would be over after ten minutes, too late to teach."""
 
 _Targets = list[tuple[float, int]]
 
@@ -98,7 +97,7 @@ class Ghosts:
             self._let_in[lower] += prompt_tokens
 
     def follow(self, rank: int, raw_seconds: float, tokens: float, prompt_tokens: float, now: float) -> bool:
-        """Follow a request that is refused now; False when its rank has enough ghosts.
+        """Follow a request that is refused now; False when its rank has enough ghosts or its estimate is too long.
 
         Args:
             rank: its place in the order of service.
@@ -107,14 +106,13 @@ class Ghosts:
             prompt_tokens: prompt tokens of that queued work.
             now: clock reading of the refusal.
         """
-        if self._of_rank[rank] >= MOST_PER_RANK:
+        if self._of_rank[rank] >= MOST_PER_RANK or raw_seconds > MOST_RAW_SECONDS:
             return False
         self._number += 1
         self._alive[self._number] = _Ghost(rank, raw_seconds, now, self._let_in[rank] + prompt_tokens)
         self._of_rank[rank] += 1
         self._push(self._tokens[rank], self._gained[rank] + tokens, self._number)
-        given_up_at = now + min(MOST_FACTOR * raw_seconds + SLACK_SECONDS, MOST_FOLLOWED_SECONDS)
-        self._push(self._times, given_up_at, self._number)
+        self._push(self._times, now + MOST_FACTOR * raw_seconds + SLACK_SECONDS, self._number)
         return True
 
     def advance(self, now: float) -> list[Followed]:

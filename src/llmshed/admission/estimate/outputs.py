@@ -28,10 +28,14 @@ OCTAVES = 21
 
 _EDGES: list[float] = [0.0, *(2.0 ** (step / BUCKETS_PER_OCTAVE) for step in range(OCTAVES * BUCKETS_PER_OCTAVE + 1))]
 _WIDTHS = [upper - lower for lower, upper in pairwise(_EDGES)]
+_HEAVIEST_SAMPLE = 1e12
+"""Weight of a sample beyond which all are divided by it: far from what floats hold, so that light ones still count."""
 
 
 class OutputModel:
     """The lengths of the answers of each lane, per sequence."""
+
+    __slots__ = ("_lengths",)
 
     def __init__(self) -> None:
         """Know nothing: every ceiling stands."""
@@ -42,9 +46,9 @@ class OutputModel:
         self._lengths[lane].learn(output_tokens)
 
     def remaining_tokens(self, lane: Lane, produced_tokens: float, ceiling_tokens: int) -> float:
-        """Return how many more tokens to expect of a sequence that has produced that many.
+        """Return how many more tokens to expect of a sequence that has produced that many (>= 0).
 
-        Never below 1, and never above what its ceiling leaves unless that is below 1.
+        At least 1, and never above what its ceiling leaves unless that is below 1.
         """
         most = ceiling_tokens - produced_tokens
         if most <= 1.0:
@@ -52,36 +56,40 @@ class OutputModel:
         lengths = self._lengths[lane]
         if lengths.samples < LEAST_SAMPLES:
             return most
-        longer = lengths.longer(produced_tokens)
         further = lengths.integral(ceiling_tokens) - lengths.integral(produced_tokens)
-        return max(1.0, (further + UNSEEN_SAMPLES * most) / (longer + UNSEEN_SAMPLES))
+        return max(1.0, (further + UNSEEN_SAMPLES * most) / (lengths.longer(produced_tokens) + UNSEEN_SAMPLES))
 
-    def length_tokens(self, lane: Lane, produced_tokens: float, ceiling_tokens: int, quantile: float) -> float:
-        """Return the length that a part `quantile` (0..1) of the sequences that got beyond `produced_tokens` keeps to.
+    def lengths_tokens(
+        self, lane: Lane, produced_tokens: float, ceiling_tokens: int, quantile: float
+    ) -> tuple[float, float]:
+        """Return two lengths that sequences which got beyond `produced_tokens` (>= 0) reach in the end.
 
-        At least one token more than produced, and otherwise at most the ceiling.
+        A part `quantile` (0..1) of them keeps to the first, a part 1 - `quantile` to the second. Each is at most the
+        ceiling, and at least one token more than produced even if that is beyond it.
         """
-        least = produced_tokens + 1.0
-        if ceiling_tokens <= least:
-            return least
+        least, most = produced_tokens + 1.0, float(ceiling_tokens)
+        if most <= least:
+            return least, least
         lengths = self._lengths[lane]
         if lengths.samples < LEAST_SAMPLES:
-            return float(ceiling_tokens)
-        target = (1.0 - quantile) * (lengths.longer(produced_tokens) + UNSEEN_SAMPLES) - UNSEEN_SAMPLES
-        return min(max(least, lengths.exceeded_by(target)), float(ceiling_tokens))
+            return most, most
+        longer = lengths.longer(produced_tokens) + UNSEEN_SAMPLES
+        first = lengths.exceeded_by((1.0 - quantile) * longer - UNSEEN_SAMPLES)
+        second = lengths.exceeded_by(quantile * longer - UNSEEN_SAMPLES)
+        return min(max(least, first), most), min(max(least, second), most)
 
 
 class _Lengths:
-    """The histogram of one lane, and what is read of it: the weight above each edge and its integral below."""
+    """The histogram of one lane, and what is read of it: minus the weight above each edge, and its integral below."""
 
-    __slots__ = ("_above", "_fresh", "_integrals", "_sample_weight", "_weights", "samples")
+    __slots__ = ("_fresh", "_integrals", "_minus_above", "_sample_weight", "_weights", "samples")
 
     def __init__(self) -> None:
         self.samples = 0
         self._weights = [0.0] * len(_WIDTHS)
         self._sample_weight = 1.0
         self._fresh = 0
-        self._above: list[float] = []
+        self._minus_above: list[float] = []  # rising, as bisection wants it
         self._integrals: list[float] = []
 
     def learn(self, length: int) -> None:
@@ -90,45 +98,47 @@ class _Lengths:
         # Instead of all weights falling, that of the next sample grows; what is read is divided by it.
         self._sample_weight *= 1.0 + 1.0 / MEMORY_SAMPLES
         self._weights[_bucket(length)] += self._sample_weight
-        if self._sample_weight > 1e12:
+        if self._sample_weight > _HEAVIEST_SAMPLE:
             self._weights = [weight / self._sample_weight for weight in self._weights]
             self._sample_weight = 1.0
 
     def longer(self, length: float) -> float:
         """Return the weight of the answers beyond a length, in samples."""
-        self._sum_up()
+        minus_above = self._summed_up()
         at = _bucket(length)
-        inside = (length - _EDGES[at]) / _WIDTHS[at]
-        return self._above[at] + inside * (self._above[at + 1] - self._above[at])
+        slope = (minus_above[at + 1] - minus_above[at]) / _WIDTHS[at]
+        return -minus_above[at] - (length - _EDGES[at]) * slope
 
     def integral(self, length: float) -> float:
         """Return the integral of `longer` from 0 to a length."""
-        self._sum_up()
+        minus_above = self._summed_up()
         at = _bucket(length)
         offset = length - _EDGES[at]
-        slope = (self._above[at + 1] - self._above[at]) / _WIDTHS[at]
-        return self._integrals[at] + offset * (self._above[at] + 0.5 * offset * slope)
+        slope = (minus_above[at + 1] - minus_above[at]) / _WIDTHS[at]
+        return self._integrals[at] - offset * (minus_above[at] + 0.5 * offset * slope)
 
     def exceeded_by(self, weight: float) -> float:
-        """Return the length beyond which that weight of answers lies; infinite for none."""
-        self._sum_up()
+        """Return the length beyond which that weight of answers lies, at most all of them; infinite for none."""
         if weight <= 0.0:
             return float("inf")
-        at = bisect_right(self._above, -weight, key=lambda above: -above) - 1
-        if at < 0:
+        minus_above = self._summed_up()
+        at = bisect_right(minus_above, -weight) - 1  # the last edge above which as much or more lies
+        if at < 0:  # more than all, by rounding
             return 0.0
-        return _EDGES[at] + _WIDTHS[at] * (self._above[at] - weight) / (self._above[at] - self._above[at + 1])
+        return _EDGES[at] + _WIDTHS[at] * (weight + minus_above[at]) / (minus_above[at] - minus_above[at + 1])
 
-    def _sum_up(self) -> None:
-        if self._above and self._fresh < READ_AFTER_SAMPLES:
-            return
+    def _summed_up(self) -> list[float]:
+        if self._minus_above and self._fresh < READ_AFTER_SAMPLES:
+            return self._minus_above
         self._fresh = 0
-        scale = 1.0 / self._sample_weight
-        above = list(accumulate((weight * scale for weight in reversed(self._weights)), initial=0.0))
-        above.reverse()
-        pieces = (0.5 * width * (a + b) for width, (a, b) in zip(_WIDTHS, pairwise(above), strict=True))
-        self._above = above
+        minus_above = list(
+            accumulate((-weight / self._sample_weight for weight in reversed(self._weights)), initial=0.0)
+        )
+        minus_above.reverse()
+        pieces = (-0.5 * width * (a + b) for width, (a, b) in zip(_WIDTHS, pairwise(minus_above), strict=True))
+        self._minus_above = minus_above
         self._integrals = list(accumulate(pieces, initial=0.0))
+        return minus_above
 
 
 def _bucket(length: float) -> int:

@@ -1,0 +1,116 @@
+"""The learnt factor: single steps by hand, and its convergence on waits of known distributions."""
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from llmshed.admission.estimate.factor import LEAST_FACTOR, MOST_FACTOR, LearntFactor
+
+Wait = Callable[[random.Random], float]
+
+
+def exponential(drawn: random.Random) -> float:
+    """0.9 quantile: 2.303."""
+    return drawn.expovariate(1.0)
+
+
+def steady(drawn: random.Random) -> float:
+    """0.9 quantile of a log-normal of spread 0.25: exp(0.25 x 1.2816) = 1.378."""
+    return drawn.lognormvariate(0.0, 0.25)
+
+
+def heavy_tailed(drawn: random.Random) -> float:
+    """0.9 quantile of a Pareto of index 1.8 above 0.5: 0.5 x 10^(1/1.8) = 1.797."""
+    return 0.5 * drawn.paretovariate(1.8)
+
+
+def taught(
+    factor: LearntFactor, wait: Wait, *, raw: float, rate: float, seconds: float, start: float = 0.0, seed: int = 1
+) -> float:
+    """Teach waits `raw` x `wait` at a rate a second from a start; return the part that was within the estimate."""
+    drawn = random.Random(seed)  # noqa: S311 - one seed, one test
+    now, within, pairs = start, 0, 0
+    while now < start + seconds:
+        now += drawn.expovariate(rate)
+        actual = raw * wait(drawn)
+        within += actual <= raw * factor.value(now)
+        pairs += 1
+        factor.learn(raw, actual, now)
+    return within / pairs
+
+
+def test_a_wait_beyond_the_estimate_raises_it_nine_times_as_much_as_one_within_lowers_it() -> None:
+    """The first pair counts as one second after the last: a step of 0.1, so exp(0.09) up and exp(-0.01) down."""
+    above, below = LearntFactor(), LearntFactor()
+    above.learn(1.0, 1.5, now=10.0)
+    below.learn(1.0, 1.0, now=10.0)
+    assert above.value(10.0) == pytest.approx(1.0942, abs=1e-4)
+    assert below.value(10.0) == pytest.approx(0.9900, abs=1e-4)
+    assert (above.within, above.without, below.within, below.without) == (0, 1, 1, 0)
+
+
+def test_pairs_below_a_twentieth_of_a_second_teach_nothing() -> None:
+    factor = LearntFactor()
+    factor.learn(0.01, 0.05, now=1.0)
+    assert (factor.value(1.0), factor.without) == (1.0, 0)
+    factor.learn(0.0, 0.06, now=1.0)
+    assert factor.value(1.0) > 1.0
+
+
+def test_the_factor_is_bounded() -> None:
+    up, down = LearntFactor(), LearntFactor()
+    for second in range(2_000):
+        up.learn(1.0, 100.0, float(second))
+        down.learn(1.0, 0.0, float(second))
+    assert up.value(2_000.0) == pytest.approx(MOST_FACTOR)
+    assert down.value(2_000.0) == pytest.approx(LEAST_FACTOR)
+
+
+def test_it_stays_for_a_minute_unsampled_and_then_fades_to_one() -> None:
+    """After a minute and 300 s more its logarithm is 1/e of what it was: 4^(1/e) = 1.665."""
+    factor = LearntFactor()
+    for second in range(100):
+        factor.learn(1.0, 100.0, float(second))
+    assert factor.value(99.0 + 60.0) == pytest.approx(4.0)
+    assert factor.value(99.0 + 360.0) == pytest.approx(1.665, abs=0.001)
+    assert factor.value(99.0 + 3_600.0) == pytest.approx(1.0, abs=0.001)
+
+
+@pytest.mark.parametrize(("wait", "quantile"), [(exponential, 2.303), (steady, 1.378), (heavy_tailed, 1.797)])
+@pytest.mark.parametrize("rate", [1.0, 10.0, 40.0])
+def test_nine_waits_in_ten_are_within_it(wait: Wait, quantile: float, rate: float) -> None:
+    factor = LearntFactor()
+    taught(factor, wait, raw=2.0, rate=rate, seconds=200.0)
+    seconds = 4_000.0 / rate
+    assert taught(factor, wait, raw=2.0, rate=rate, seconds=seconds, start=200.0, seed=2) == pytest.approx(
+        0.9, abs=0.02
+    )
+    assert factor.value(200.0 + seconds) == pytest.approx(quantile, rel=0.35)
+
+
+@pytest.mark.parametrize("rate", [1.0, 10.0])
+@pytest.mark.parametrize(("before", "after"), [(0.8, 2.4), (2.4, 0.8)])
+def test_a_sudden_change_by_three_is_learnt_within_five_minutes(rate: float, before: float, after: float) -> None:
+    """`raw` is what the terms of the estimate tell all the while; the waits that come are a third or three times."""
+
+    def scaled(by: float) -> Wait:
+        return lambda drawn: by * steady(drawn)
+
+    factor = LearntFactor()
+    taught(factor, scaled(before), raw=2.0, rate=rate, seconds=600.0)
+    taught(factor, scaled(after), raw=2.0, rate=rate, seconds=300.0, start=600.0, seed=2)
+    within = taught(factor, scaled(after), raw=2.0, rate=rate, seconds=1_000.0, start=900.0, seed=3)
+    assert within == pytest.approx(0.9, abs=0.02)
+    assert factor.value(1_900.0) == pytest.approx(1.378 * after, rel=0.2)
+
+
+def test_a_steady_stream_does_not_make_it_swing() -> None:
+    """At ten pairs a second a step is 0.01: over 200 s the factor keeps within a fifth of the quantile."""
+    factor, drawn = LearntFactor(), random.Random(4)  # noqa: S311 - one seed, one test
+    seen = []
+    for pair in range(5_000):
+        factor.learn(2.0, 2.0 * steady(drawn), pair / 10)
+        if pair >= 3_000:
+            seen.append(factor.value(pair / 10))
+    assert 1.378 / 1.2 < min(seen) < max(seen) < 1.378 * 1.2
