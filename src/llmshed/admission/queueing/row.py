@@ -55,12 +55,12 @@ class Row:
     @property
     def oldest(self) -> Waiting | None:
         """Return the one that came first; None when nobody stands here."""
-        return self._waiting[next(iter(self._waiting))] if self._waiting else None
+        return next(iter(self._waiting.values()), None)
 
     @property
     def newest(self) -> Waiting | None:
         """Return the one that came last; None when nobody stands here."""
-        return self._waiting[next(reversed(self._waiting))] if self._waiting else None
+        return next(reversed(self._waiting.values()), None)
 
     def check(self) -> list[str]:
         """Return the invariants that do not hold: the order is that of arrival, the sums equal the recount."""

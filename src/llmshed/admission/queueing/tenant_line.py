@@ -24,10 +24,11 @@ class TenantLine:
 
     Attributes:
         weight: the tenant's weight, as its last request told it.
+        head: whom service takes next; None when nobody waits.
         largest_tokens: the largest reservation that waits here.
     """
 
-    __slots__ = ("_sizes", "aged", "continuing", "fresh", "largest_tokens", "weight")
+    __slots__ = ("_sizes", "aged", "continuing", "fresh", "head", "largest_tokens", "weight")
 
     def __init__(self, weight: float) -> None:
         """Start empty."""
@@ -35,6 +36,7 @@ class TenantLine:
         self.continuing = Row()
         self.aged = Row()
         self.fresh = Row()
+        self.head: Waiting | None = None
         self.largest_tokens = 0
         self._sizes = Timeline()  # reservations negated, so that the largest comes first
 
@@ -55,6 +57,9 @@ class TenantLine:
         (self.continuing if waiting.continuing else self.fresh).add(waiting)
         self._sizes.add(waiting.key, -waiting.total_tokens)
         self.largest_tokens = max(self.largest_tokens, waiting.total_tokens)
+        head = self.head
+        if head is None or waiting.continuing or waiting.arrival < head.arrival:
+            self.head = self._first()
 
     def remove(self, waiting: Waiting) -> None:
         """Take a request out that waits here."""
@@ -64,11 +69,14 @@ class TenantLine:
         self._sizes.discard(key)
         if waiting.total_tokens == self.largest_tokens:
             self.largest_tokens = -int(self._sizes.first() or 0)
+        if waiting is self.head:
+            self.head = self._first()
 
     def age(self, waiting: Waiting) -> None:
         """Put a new conversation on the level of continuing ones."""
         self.fresh.remove(waiting.key)
         self.aged.add(waiting)
+        self.head = self._first()
 
     @property
     def tokens(self) -> int:
@@ -79,14 +87,6 @@ class TenantLine:
     def weighted_tokens(self) -> float:
         """Return the reserved tokens that wait here per unit of weight."""
         return self.tokens / self.weight
-
-    @property
-    def head(self) -> Waiting | None:
-        """Return whom service takes next; None when nobody waits."""
-        continuing, aged = self.continuing.oldest, self.aged.oldest
-        if continuing is None or aged is None:
-            return continuing or aged or self.fresh.oldest
-        return continuing if continuing.arrival < aged.arrival else aged
 
     @property
     def first_to_displace(self) -> Waiting | None:
@@ -113,4 +113,12 @@ class TenantLine:
         wrong += [f"request {w.key} is in a row of new ones" for w in (*self.aged, *self.fresh) if w.continuing]
         if self.largest_tokens != max((waiting.total_tokens for waiting in self), default=0):
             wrong.append(f"largest_tokens is {self.largest_tokens}")
+        if self.head is not next(iter(self), None):
+            wrong.append("the head is not the first in the order of service")
         return wrong
+
+    def _first(self) -> Waiting | None:
+        continuing, aged = self.continuing.oldest, self.aged.oldest
+        if continuing is None or aged is None:
+            return continuing or aged or self.fresh.oldest
+        return continuing if continuing.arrival < aged.arrival else aged
