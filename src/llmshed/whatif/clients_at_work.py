@@ -1,5 +1,7 @@
 """What clients see of a try that was not served, and when they come back."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from llmshed.admission.reasons import Reason
@@ -15,12 +17,21 @@ if TYPE_CHECKING:
     from random import Random
 
 
+Manner = Callable[[Visit, Refusal, "Random"], float | None]
+"""Returns how long the client of a visit waits after a refusal, None when it gives up; draws from the generator."""
+
+
+def manner_of(model: ClientModel) -> Manner:
+    """Return the manner in which all clients are of one kind."""
+    return partial(_as_all, model)
+
+
 class ClientsAtWork:
     """Tells clients of refusals as the gateway does, and asks their model what they make of it."""
 
-    def __init__(self, model: ClientModel, setting: Setting, rng: "Random") -> None:
-        """Take the numbers of the setting; `rng` draws the jitter of both sides."""
-        self._model = model
+    def __init__(self, clients: ClientModel | Manner, setting: Setting, rng: "Random") -> None:
+        """Take one kind of client for all or a manner that tells them apart; `rng` draws the jitter of both sides."""
+        self._manner = manner_of(clients) if isinstance(clients, ClientModel) else clients
         self._parameters = setting.parameters
         self._rng = rng
         self._rule = RetryRule(rng.random, setting.retry_jitter_ratio, setting.max_retry_after_seconds)
@@ -44,4 +55,8 @@ class ClientsAtWork:
         return self._wait(visit, Refusal(Reason.UPSTREAM_ERROR.row.status, should_retry=False))
 
     def _wait(self, visit: Visit, refusal: Refusal) -> float | None:
-        return retry_wait_seconds(self._model, refusal, visit.tries - 1, self._rng)
+        return self._manner(visit, refusal, self._rng)
+
+
+def _as_all(model: ClientModel, visit: Visit, refusal: Refusal, rng: "Random") -> float | None:
+    return retry_wait_seconds(model, refusal, visit.tries - 1, rng)

@@ -13,7 +13,7 @@ from math import floor, inf
 from typing import TYPE_CHECKING, assert_never
 
 from llmshed.whatif.belief import Belief
-from llmshed.whatif.clients_at_work import ClientsAtWork
+from llmshed.whatif.clients_at_work import ClientsAtWork, Manner
 from llmshed.whatif.door import Door
 from llmshed.whatif.front import Front
 from llmshed.whatif.gate import Gate
@@ -69,7 +69,7 @@ def simulate(
     setting: Setting,
     gate: Gate,
     trace: Iterable[TracedRequest],
-    clients: ClientModel,
+    clients: ClientModel | Manner,
     rng: "Random",
     plan: RunPlan,
     progress: Callable[[float], None] | None = None,
@@ -80,7 +80,7 @@ def simulate(
         setting: a fresh one: its replicas are used up.
         gate: built on this setting, with its replicas up.
         trace: requests in the order of their arrival; one that goes back in time arrives with the one before it.
-        clients: what refused clients do.
+        clients: what refused clients do: one kind of client, or a manner that tells them apart.
         rng: source of every draw.
         plan: how the run is looked at, and when it ends.
         progress: told the virtual time at each look, in seconds.
@@ -99,7 +99,7 @@ class World:
         setting: Setting,
         gate: Gate,
         trace: Iterable[TracedRequest],
-        clients: ClientModel,
+        clients: ClientModel | Manner,
         rng: "Random",
         plan: RunPlan,
         progress: Callable[[float], None] | None = None,

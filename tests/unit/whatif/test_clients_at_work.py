@@ -6,13 +6,14 @@ import pytest
 
 from fakes.stages import EDGES, stage, traced
 from llmshed.admission.reasons import Reason
+from llmshed.admission.request import Intent, Lane
 from llmshed.admission.verdict import Decision, Verdict
 from llmshed.simulation.vllm.parameters import VllmParameters
-from llmshed.whatif.clients_at_work import ClientsAtWork
+from llmshed.whatif.clients_at_work import ClientsAtWork, manner_of
 from llmshed.whatif.door import Door
 from llmshed.whatif.replicas import EngineRefusal
 from llmshed.whatif.visits import Visit
-from llmshed.workload.clients import RUDE_PAUSE_SECONDS, RUDE_RETRIES, SDK_RETRIES, ClientModel
+from llmshed.workload.clients import RUDE_PAUSE_SECONDS, RUDE_RETRIES, SDK_RETRIES, ClientModel, Refusal
 
 SETTING = stage(retry_jitter_ratio=0.0)
 
@@ -92,3 +93,15 @@ def test_an_answer_that_was_lost_may_not_be_asked_for_again_blindly() -> None:
     assert clients(ClientModel.SDK).after_failure(visit()) is None
     assert clients(ClientModel.POLITE).after_failure(visit()) is None
     assert clients(ClientModel.RUDE).after_failure(visit()) == RUDE_PAUSE_SECONDS
+
+
+def test_clients_of_two_kinds_each_do_as_their_own() -> None:
+    def manner(come: Visit, refusal: Refusal, rng: random.Random) -> float | None:
+        model = ClientModel.NONE if come.standing.lane is Lane.BULK else ClientModel.SDK
+        return manner_of(model)(come, refusal, rng)
+
+    both = ClientsAtWork(manner, SETTING, random.Random(1))  # noqa: S311 - one seed
+    busy = Verdict(Decision.REFUSE, Reason.TOKEN_BUDGET_EXHAUSTED, retry_after_seconds=7.25)
+    bulk = Door(SETTING, EDGES).visit(traced(0.0, intent=Intent.BULK), 0.0)
+    assert both.after_verdict(visit(), Reason.TOKEN_BUDGET_EXHAUSTED, busy) == 7.25
+    assert both.after_verdict(bulk, Reason.TOKEN_BUDGET_EXHAUSTED, busy) is None

@@ -1,4 +1,4 @@
-"""Two promises about who is refused, held against a gate's own words.
+"""Three promises about who is refused and who waits, held against a gate's own words.
 
 A gate is watched from outside: events in, actions out, and a count of charges and waiting requests of its own, so that
 a fault in a controller's books is no excuse for what it did. Requests have a place in the order of service, their
@@ -16,4 +16,7 @@ where *one prompt* is the largest of bulk that was seen, since what the floor ow
 ahead of it the request does not fit; without the lower ranks among those that wait, and without what was dispatched of
 them since it came, it would. Excepted are bulk inside its floor, what was dispatched before it came, and whoever may
 hold a shadow reservation: a request that has waited for half its longest wait, or bulk whose floor covers it.
+
+**Idle.** No replica stands idle for longer than a second and the time of the longest prompt, which a prefill window may
+still owe, while a request waits that it could hold.
 """

@@ -96,6 +96,11 @@ class Account:
     bulk: deque[BulkDispatch] = field(default_factory=deque)
 
     @property
+    def reserved_tokens(self) -> int:
+        """Return the sum of all reservations."""
+        return sum(one.tokens for one in self.charges.values())
+
+    @property
     def bulk_tokens(self) -> int:
         """Return what bulk holds."""
         return sum(one.tokens for one in self.charges.values() if one.lane is Lane.BULK)
@@ -104,7 +109,8 @@ class Account:
 class Sight:
     """All that was seen.
 
-    `waiting` keeps the pool beside each request that waits; `largest_bulk_tokens` is the largest bulk prompt so far.
+    `waiting` keeps the pool beside each request that waits; `largest_input_tokens` is the largest prompt so far, and
+    `largest_bulk_tokens` that of bulk.
     """
 
     def __init__(self, policy: AdmissionPolicy, specs: tuple[ReplicaSpec, ...]) -> None:
@@ -113,6 +119,7 @@ class Sight:
         self.accounts: dict[str, Account] = {}
         self.requests: dict[int, Seen] = {}
         self.waiting: dict[int, tuple[str, Seen]] = {}
+        self.largest_input_tokens = 0
         self.largest_bulk_tokens = 0
         self._order = 0
         for spec in specs:
@@ -176,6 +183,7 @@ class Sight:
     def _told(self, key: int, verdict: Verdict) -> Seen:
         seen = self.requests[key]
         seen.told(verdict)
+        self.largest_input_tokens = max(self.largest_input_tokens, seen.input_tokens)
         if seen.lane is Lane.BULK:
             self.largest_bulk_tokens = max(self.largest_bulk_tokens, seen.input_tokens)
         return seen

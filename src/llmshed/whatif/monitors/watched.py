@@ -1,4 +1,4 @@
-"""A gate that is watched by both monitors."""
+"""A gate that is watched by all monitors."""
 
 from llmshed.admission.actions import Action, Evict, Refuse
 from llmshed.admission.events import Event
@@ -8,6 +8,7 @@ from llmshed.admission.request import Lane
 from llmshed.admission.verdict import Verdict
 from llmshed.whatif.gate import Gate
 from llmshed.whatif.monitors.floor import bulk_above_floor
+from llmshed.whatif.monitors.idle import IdleWatch
 from llmshed.whatif.monitors.priority import could_be_cured, could_have_a_place, lower_waits
 from llmshed.whatif.monitors.seen import Seen, Sight
 
@@ -27,6 +28,7 @@ class WatchedGate:
         """Begin to watch a gate that holds nothing yet, with its policy and its replicas up."""
         self._gate = gate
         self._sight = Sight(policy, specs)
+        self._idle = IdleWatch()
         self._new: list[str] = []
         self.judged = 0
         self.broken = 0
@@ -39,6 +41,7 @@ class WatchedGate:
             if isinstance(action, Refuse | Evict) and action.verdict.reason is not None:
                 self._judge(self._sight.requests[action.key], action.verdict, action.verdict.reason, now)
             self._sight.see(action, now)
+        self._note(self._idle.look(self._sight, now))
         return actions
 
     def next_wakeup(self) -> float | None:
@@ -49,6 +52,10 @@ class WatchedGate:
         """Return the gate's broken invariants, and the promises that were broken since this was last asked."""
         new, self._new = self._new, []
         return (*self._gate.check(), *new)
+
+    def reserved_tokens(self) -> dict[str, int]:
+        """Return for each replica the sum of the reservations that were dispatched there and not given back."""
+        return {name: account.reserved_tokens for name, account in self._sight.accounts.items()}
 
     def _judge(self, seen: Seen, verdict: Verdict, reason: Reason, now: float) -> None:
         self.judged += 1
@@ -75,8 +82,11 @@ class WatchedGate:
 
     def _break(self, seen: Seen, reason: Reason, now: float, told: str) -> None:
         key = seen.request.key
-        self._new.append(f"request {key} of rank {seen.rank}, come at {seen.at:g} s, {reason} at {now:g} s: {told}")
-        self.broken += 1
+        self._note([f"request {key} of rank {seen.rank}, come at {seen.at:g} s, {reason} at {now:g} s: {told}"])
+
+    def _note(self, sentences: list[str]) -> None:
+        self._new += sentences
+        self.broken += len(sentences)
 
 
 def _prefill_binds(verdict: Verdict, reason: Reason) -> bool:

@@ -1,10 +1,10 @@
-"""Both promises, broken and kept by a gate that says what it is told; every number can be added up in the head."""
+"""Each promise, broken and kept by a gate that says what it is told; every number can be added up in the head."""
 
 import pytest
 
 from fakes.scripted_gate import Stage, policy_of, spec_of
 from llmshed.admission.actions import Dispatch, Released
-from llmshed.admission.events import BudgetChanged, Cancelled, NotSent, ReplicaDown
+from llmshed.admission.events import BudgetChanged, Cancelled, NotSent, ReplicaDown, Tick
 from llmshed.admission.reasons import Reason
 from llmshed.admission.request import Lane, PriorityClass
 from llmshed.admission.verdict import WindowTerms
@@ -201,3 +201,38 @@ def test_a_request_that_its_replica_never_read_is_followed_to_the_next() -> None
     stage.end(1, 2.0, "b")
     stage.run(2, 3.0, 9000, replica="b")
     assert stage.refuse(3, 3.0, 2000) == ()
+
+
+def test_an_idle_replica_is_told_of_once_the_longest_prompt_could_have_been_paid_back() -> None:
+    """A prompt of 800 tokens at 2,000 a second, and a second more."""
+    stage = Stage()
+    stage.run(1, 0.0, 8000)
+    stage.wait(2, 0.0, 3000)
+    stage.end(1, 1.0)
+    stage.tell(Tick(), 2.3)
+    assert stage.broken() == ()
+    stage.tell(Tick(), 2.5)
+    assert stage.broken() == ("a has been idle since 1 s although a request waits that it could serve",)
+    stage.tell(Tick(), 2.6)
+    assert stage.broken() == ()
+    stage.start(2, 3.0, 3000)
+    stage.end(2, 4.0)
+    stage.tell(Tick(), 9.0)
+    assert stage.broken() == ()
+
+
+def test_who_waits_for_a_larger_replica_than_the_idle_one_is_no_fault() -> None:
+    stage = Stage(specs=(spec_of("a", gross_ceiling_tokens=2000), spec_of("b")))
+    stage.run(1, 0.0, 9000, replica="b")
+    stage.wait(2, 0.0, 3000)
+    stage.tell(Tick(), 9.0)
+    assert stage.broken() == ()
+
+
+def test_reservations_are_summed_for_each_replica() -> None:
+    stage = Stage(specs=(spec_of("a"), spec_of("b")))
+    stage.run(1, 0.0, 300)
+    stage.run(2, 0.0, 500)
+    stage.wait(3, 0.0, 700)
+    stage.end(1, 1.0)
+    assert stage.watched.reserved_tokens() == {"a": 500, "b": 0}
