@@ -11,36 +11,26 @@ instants at which F reaches n - a and F + J reaches n: two bisections.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable
-from itertools import accumulate
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
 
 
 class ReleaseCurve:
     """One such curve, of tokens or of sequences."""
 
-    __slots__ = ("_at", "_free", "_renewed", "_turnover")
+    __slots__ = ("_at", "_free", "_renewed", "_turnover", "total")
 
-    def __init__(self, releases: Iterable[tuple[float, float]], turnover_per_second: float) -> None:
-        """Build it from pairs of instant and amount, earliest first; the turnover is v, above 0 unless empty."""
-        pairs = list(releases)
-        self._at = [at for at, _ in pairs]
-        self._free = list(accumulate(amount for _, amount in pairs))
+    def __init__(self, instants: Sequence[float], amounts: Sequence[float], turnover_per_second: float) -> None:
+        """Build it from instants, earliest first, and what comes free at each; v is above 0 unless there are none."""
+        self._at = instants
         self._turnover = turnover_per_second
-        self._renewed: list[float] = []
-        taken_again, before, free = 0.0, self._at[0] if pairs else 0.0, 0.0
-        for at, now_free in zip(self._at, self._free, strict=True):
-            taken_again += turnover_per_second * free * (at - before)
-            self._renewed.append(now_free + taken_again)
-            before, free = at, now_free
-
-    @property
-    def total(self) -> float:
-        """Return what comes free in all."""
-        return self._free[-1] if self._free else 0.0
+        self._free = list(accumulate(amounts))
+        self._renewed: list[float] | None = None
+        self.total = self._free[-1] if self._free else 0.0
 
     @property
     def end(self) -> float | None:
-        """Return when the last of it does; None when there is nothing."""
+        """Return when the last of it comes free; None when there is nothing."""
         return self._at[-1] if self._at else None
 
     def reached_at(self, amount: float, ahead: float) -> float | None:
@@ -53,13 +43,24 @@ class ReleaseCurve:
         own = bisect_left(self._free, amount - ahead)
         if own == len(self._free):
             return None
-        return max(self._at[own], self._renewed_at(amount)) if amount > ahead else self._renewed_at(amount)
+        if ahead <= 0.0:
+            return self._at[own]
+        renewed_at = self._renewed_at(amount)
+        return max(self._at[own], renewed_at) if amount > ahead else renewed_at
 
     def _renewed_at(self, amount: float) -> float:
         """Return when F + J reaches an amount: at a release, or between two by what is taken again."""
+        if self._renewed is None:
+            self._renewed = self._with_renewed()
         after = bisect_left(self._renewed, amount)
         if after == 0:
             return self._at[0]
         rate = self._turnover * self._free[after - 1]
         between = self._at[after - 1] + (amount - self._renewed[after - 1]) / rate
         return between if after == len(self._at) else min(between, self._at[after])
+
+    def _with_renewed(self) -> list[float]:
+        """Return F + J at the instants; it is built when it is first read, which is seldom for sequences."""
+        gaps = (later - earlier for earlier, later in pairwise(self._at))
+        pieces = (self._turnover * free * gap for free, gap in zip(self._free, gaps, strict=False))
+        return [free + again for free, again in zip(self._free, accumulate(pieces, initial=0.0), strict=True)]

@@ -23,6 +23,9 @@ from llmshed.admission.release import prefill_ends, prefill_seconds
 
 REBUILD_SECONDS = 0.1
 """Age at which the curves are built anew: waits are told in tenths of a second at best."""
+REBUILD_SECONDS_PER_CHARGE = 0.001
+"""With many charges they may get older, so that building them, some 4 microseconds a charge, takes half a per cent of a
+core for each replica however many run there."""
 REBUILD_TAKEN_RATIO = 0.25
 """They are built before that age when so much of them was taken since: an idle replica that fills within an instant is
 then forecast as well, at a cost that is amortised over what was taken."""
@@ -33,13 +36,23 @@ GOLDEN_RATIO = 0.6180339887498949
 class ReleaseForecast:
     """The release curves of one replica."""
 
-    __slots__ = ("_built_at", "_freed_sequences", "_freed_tokens", "_new", "_new_tokens", "_sequences", "_tokens")
+    __slots__ = (
+        "_age_seconds",
+        "_built_at",
+        "_freed_sequences",
+        "_freed_tokens",
+        "_new",
+        "_new_tokens",
+        "_sequences",
+        "_tokens",
+    )
 
     def __init__(self) -> None:
         """Start with an empty replica."""
-        self._tokens = ReleaseCurve((), 0.0)
-        self._sequences = ReleaseCurve((), 0.0)
+        self._tokens = ReleaseCurve((), (), 0.0)
+        self._sequences = ReleaseCurve((), (), 0.0)
         self._built_at = float("-inf")
+        self._age_seconds = REBUILD_SECONDS
         self._new: dict[int, int] = {}
         self._new_tokens = 0
         self._freed_tokens = 0
@@ -64,15 +77,17 @@ class ReleaseForecast:
     ) -> None:
         """Build the curves anew if they are too old; `charges` are all of the replica in the order of dispatch."""
         grown = self._new_tokens > REBUILD_TAKEN_RATIO * self._tokens.total
-        if now - self._built_at < REBUILD_SECONDS and not grown:
+        if now - self._built_at < self._age_seconds and not grown:
             return
         running = list(charges)
         seconds_per_token = pace.seconds_per_token(budget)
         ends = sorted(_ends(running, budget, outputs, seconds_per_token, now))
         per_token, per_sequence = _turnovers(running, budget, outputs, seconds_per_token)
-        self._tokens = ReleaseCurve(((at, tokens) for at, tokens, _ in ends), per_token)
-        self._sequences = ReleaseCurve(((at, sequences) for at, _, sequences in ends), per_sequence)
+        instants = [at for at, _, _ in ends]
+        self._tokens = ReleaseCurve(instants, [tokens for _, tokens, _ in ends], per_token)
+        self._sequences = ReleaseCurve(instants, [sequences for _, _, sequences in ends], per_sequence)
         self._built_at = now
+        self._age_seconds = max(REBUILD_SECONDS, REBUILD_SECONDS_PER_CHARGE * len(running))
         self._new.clear()
         self._new_tokens = self._freed_tokens = self._freed_sequences = 0
 
@@ -123,20 +138,21 @@ def _ends(
     prefills = prefill_ends(charges, budget, now)
     ends = []
     for place, charge in enumerate(charges):
+        reservation, ceiling = charge.reservation, charge.output_ceiling_tokens
+        started = charge.first_token_at
+        if started is None:
+            started = prefills[charge.key]
+        produced = (now - started) / seconds_per_token if now > started else 0.0
         if charge.release_at is not None:
             first = second = max(charge.release_at, now)
+        elif produced >= ceiling:
+            first = second = now + max(1.0, produced - ceiling) * seconds_per_token
+        elif reservation.sequences > 1:
+            first = second = started + ceiling * seconds_per_token
         else:
-            started = prefills[charge.key] if charge.first_token_at is None else charge.first_token_at
-            produced, ceiling = max(0.0, now - started) / seconds_per_token, charge.output_ceiling_tokens
-            if produced >= ceiling:
-                first = second = now + max(1.0, produced - ceiling) * seconds_per_token
-            elif charge.reservation.sequences > 1:
-                first = second = started + ceiling * seconds_per_token
-            else:
-                quantile = (0.5 + place * GOLDEN_RATIO) % 1.0
-                low, high = outputs.lengths_tokens(charge.lane, produced, ceiling, quantile)
-                first, second = started + low * seconds_per_token, started + high * seconds_per_token
-        tokens, sequences = 0.5 * charge.reservation.total_tokens, 0.5 * charge.reservation.sequences
+            low, high = outputs.lengths_tokens(charge.lane, produced, ceiling, (0.5 + place * GOLDEN_RATIO) % 1.0)
+            first, second = started + low * seconds_per_token, started + high * seconds_per_token
+        tokens, sequences = 0.5 * reservation.total_tokens, 0.5 * reservation.sequences
         ends.append((first, tokens, sequences))
         ends.append((second, tokens, sequences))
     return ends
@@ -149,13 +165,18 @@ def _turnovers(
 
     A charge stands for others like it that are held for its whole time, prefill and expected answer, one after another.
     """
+    prefill_seconds_per_token = prefill_seconds(1, budget)
+    decode_seconds: dict[tuple[str, int], float] = {}  # few ceilings are asked for by many
     tokens = sequences = tokens_rate = sequences_rate = 0.0
     for charge in charges:
         reservation = charge.reservation
-        expected = outputs.remaining_tokens(charge.lane, 0.0, charge.output_ceiling_tokens)
-        held_seconds = prefill_seconds(reservation.input_tokens, budget) + expected * seconds_per_token
-        tokens += reservation.total_tokens
+        kind = (charge.lane, charge.output_ceiling_tokens)
+        if kind not in decode_seconds:
+            decode_seconds[kind] = outputs.remaining_tokens(charge.lane, 0.0, kind[1]) * seconds_per_token
+        rate = 1.0 / (reservation.input_tokens * prefill_seconds_per_token + decode_seconds[kind])
+        total = reservation.total_tokens
+        tokens += total
         sequences += reservation.sequences
-        tokens_rate += reservation.total_tokens / held_seconds
-        sequences_rate += reservation.sequences / held_seconds
+        tokens_rate += total * rate
+        sequences_rate += reservation.sequences * rate
     return (tokens_rate / tokens, sequences_rate / sequences) if charges else (0.0, 0.0)

@@ -74,9 +74,9 @@ class OutputModel:
         if lengths.samples < LEAST_SAMPLES:
             return most, most
         longer = lengths.longer(produced_tokens) + UNSEEN_SAMPLES
-        first = lengths.exceeded_by((1.0 - quantile) * longer - UNSEEN_SAMPLES)
-        second = lengths.exceeded_by(quantile * longer - UNSEEN_SAMPLES)
-        return min(max(least, first), most), min(max(least, second), most)
+        first = lengths.exceeded_by((1.0 - quantile) * longer - UNSEEN_SAMPLES, most)
+        second = lengths.exceeded_by(quantile * longer - UNSEEN_SAMPLES, most)
+        return max(least, first), max(least, second)
 
 
 class _Lengths:
@@ -117,15 +117,17 @@ class _Lengths:
         slope = (minus_above[at + 1] - minus_above[at]) / _WIDTHS[at]
         return self._integrals[at] - offset * (minus_above[at] + 0.5 * offset * slope)
 
-    def exceeded_by(self, weight: float) -> float:
-        """Return the length beyond which that weight of answers lies, at most all of them; infinite for none."""
+    def exceeded_by(self, weight: float, most: float) -> float:
+        """Return the length beyond which that weight of answers lies, at most `most`, which stands for none too."""
         if weight <= 0.0:
-            return float("inf")
-        minus_above = self._summed_up()
+            return most
+        minus_above = self._minus_above or self._summed_up()
         at = bisect_right(minus_above, -weight) - 1  # the last edge above which as much or more lies
         if at < 0:  # more than all, by rounding
             return 0.0
-        return _EDGES[at] + _WIDTHS[at] * (weight + minus_above[at]) / (minus_above[at] - minus_above[at + 1])
+        below = minus_above[at]
+        length = _EDGES[at] + _WIDTHS[at] * (weight + below) / (below - minus_above[at + 1])
+        return min(length, most)
 
     def _summed_up(self) -> list[float]:
         if self._minus_above and self._fresh < READ_AFTER_SAMPLES:

@@ -10,7 +10,7 @@ from llmshed.admission.estimate.curve import ReleaseCurve
 
 
 def test_amounts_come_with_the_releases() -> None:
-    curve = ReleaseCurve([(10.0, 100.0), (20.0, 50.0)], turnover_per_second=0.1)
+    curve = ReleaseCurve([10.0, 20.0], [100.0, 50.0], turnover_per_second=0.1)
     assert [curve.reached_at(amount, 0.0) for amount in (1.0, 100.0, 101.0, 150.0)] == [10.0, 10.0, 20.0, 20.0]
     assert curve.reached_at(151.0, 0.0) is None
     assert curve.reached_at(0.0, 0.0) == float("-inf")
@@ -18,20 +18,20 @@ def test_amounts_come_with_the_releases() -> None:
 
 
 def test_an_empty_replica_gives_nothing_back() -> None:
-    curve = ReleaseCurve([], 0.0)
+    curve = ReleaseCurve([], [], 0.0)
     assert (curve.reached_at(1.0, 5.0), curve.total, curve.end) == (None, 0.0, None)
 
 
 def test_what_is_taken_again_comes_free_again() -> None:
     """100 free at 10 and taken again, at 0.1 a second 10 of it come back each second: 50 more at 15."""
-    curve = ReleaseCurve([(10.0, 100.0), (30.0, 100.0)], turnover_per_second=0.1)
+    curve = ReleaseCurve([10.0, 30.0], [100.0, 100.0], turnover_per_second=0.1)
     assert curve.reached_at(150.0, ahead=100.0) == pytest.approx(15.0)
     assert curve.reached_at(150.0, ahead=40.0) == 30.0  # only 40 are taken again, and 110 have to come first
 
 
 def test_beyond_the_last_release_the_turnover_goes_on() -> None:
     """At 30: 200 free, and 100 x 0.1 x 20 = 200 again; from then on 200 x 0.1 = 20 a second."""
-    curve = ReleaseCurve([(10.0, 100.0), (30.0, 100.0)], turnover_per_second=0.1)
+    curve = ReleaseCurve([10.0, 30.0], [100.0, 100.0], turnover_per_second=0.1)
     assert curve.reached_at(500.0, ahead=400.0) == pytest.approx(35.0)
 
 
@@ -48,7 +48,7 @@ def test_it_is_the_first_instant_of_the_equation(
     """Walk in small steps until F + min(a, J) >= n."""
     instants = [*accumulate(gap for gap, _ in gaps)]
     releases = [(float(at), float(given_back)) for at, (_, given_back) in zip(instants, gaps, strict=True)]
-    found = ReleaseCurve(releases, turnover).reached_at(amount, ahead)
+    found = ReleaseCurve([at for at, _ in releases], [part for _, part in releases], turnover).reached_at(amount, ahead)
     total = sum(given_back for _, given_back in releases)
     if amount - ahead > total:
         assert found is None

@@ -133,6 +133,16 @@ def test_it_is_rebuilt_when_it_is_old_or_much_was_taken() -> None:
     assert forecast.seconds_until(1, 0, now=0.15) == pytest.approx(0.85)
 
 
+def test_with_many_charges_it_may_get_older() -> None:
+    """A thousandth of a second for each of 200."""
+    running = [decoding(key, 100) for key in range(200)]
+    forecast = built(running, now=0.0)
+    forecast.refresh([], BUDGET, OutputModel(), DecodePace(), 0.19)
+    assert forecast.seconds_until(1, 0, now=0.19) is not None
+    forecast.refresh([], BUDGET, OutputModel(), DecodePace(), 0.2)
+    assert forecast.seconds_until(1, 0, now=0.2) is None
+
+
 @settings(max_examples=80, deadline=None)
 @given(
     ceilings=st.lists(st.integers(2, 60), min_size=1, max_size=12),
