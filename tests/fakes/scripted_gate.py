@@ -103,8 +103,8 @@ class Stage:
         """Let a request that waits be dispatched."""
         self.tell(Tick(), now, Dispatch(key, replica, self.verdict(tokens, lane, rank)))
 
-    def end(self, key: int, now: float, replica: str = "a") -> None:
-        self.tell(Tick(), now, Released(key, replica, 0))
+    def end(self, key: int, now: float, tokens: int, replica: str = "a") -> None:
+        self.tell(Tick(), now, Released(key, replica, tokens))
 
     def refuse(
         self, key: int, now: float, tokens: int, reason: Reason = Reason.TOKEN_BUDGET_EXHAUSTED,

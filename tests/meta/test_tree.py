@@ -19,6 +19,7 @@ TESTED_ELSEWHERE = {
     "simulation/step.py": "the scheduler's step; tests/unit/simulation/test_scheduler.py",
     "whatif/monitors/floor.py": "a bound; tests/unit/whatif/monitors/test_watched.py meets it from both sides",
     "whatif/monitors/idle.py": "one of the monitors; tests/unit/whatif/monitors/test_watched.py",
+    "whatif/monitors/ledger.py": "one of the monitors; tests/unit/whatif/monitors/test_watched.py",
     "whatif/monitors/priority.py": "one of the monitors; tests/unit/whatif/monitors/test_watched.py",
     "whatif/monitors/room.py": "its counterfactual; tests/unit/whatif/monitors/test_watched.py",
     "whatif/monitors/seen.py": "what both see; tests/unit/whatif/monitors/test_watched.py",

@@ -1,4 +1,4 @@
-"""Three promises about who is refused and who waits, held against a gate's own words.
+"""Four promises about who is refused, who waits and what is charged, held against a gate's own words.
 
 A gate is watched from outside: events in, actions out, and a count of charges and waiting requests of its own, so that
 a fault in a controller's books is no excuse for what it did. Requests have a place in the order of service, their
@@ -19,4 +19,7 @@ hold a shadow reservation: a request that has waited for half its longest wait, 
 
 **Idle.** No replica stands idle for longer than a second and the time of the longest prompt, which a prefill window may
 still owe, while a request waits that it could hold.
+
+**Ledger.** The active tokens on which a dispatch was decided are the sum of the reservations that were told for that
+replica and not given back, and each is given back whole.
 """

@@ -86,19 +86,15 @@ class BulkDispatch(NamedTuple):
 
 @dataclass(slots=True)
 class Account:
-    """What is charged on one replica, and what it may lend."""
+    """What is charged on one replica, and what it may lend; `reserved_tokens` is the sum of its reservations."""
 
     spec: ReplicaSpec
     shared: bool
     budget: ReplicaBudget
     up: bool = True
+    reserved_tokens: int = 0
     charges: dict[int, Seen] = field(default_factory=dict)
     bulk: deque[BulkDispatch] = field(default_factory=deque)
-
-    @property
-    def reserved_tokens(self) -> int:
-        """Return the sum of all reservations."""
-        return sum(one.tokens for one in self.charges.values())
 
     @property
     def bulk_tokens(self) -> int:
@@ -157,6 +153,7 @@ class Sight:
                 self.requests.pop(key, None)
             case Released(key, replica):
                 seen = self.accounts[replica].charges.pop(key)
+                self.accounts[replica].reserved_tokens -= seen.tokens
                 if seen.resent:
                     seen.resent = False
                 else:
@@ -199,6 +196,7 @@ class Sight:
             account.bulk.append(BulkDispatch(key, seen.dispatched_order, now, seen.input_tokens, within))
             self._forget_bulk(account)
         account.charges[key] = seen
+        account.reserved_tokens += seen.tokens
 
     def _forget_bulk(self, account: Account) -> None:
         """Drop dispatches that were before everybody who waits."""

@@ -1,6 +1,6 @@
 """A gate that is watched by all monitors."""
 
-from llmshed.admission.actions import Action, Evict, Refuse
+from llmshed.admission.actions import Action, Dispatch, Evict, Refuse, Released
 from llmshed.admission.events import Event
 from llmshed.admission.policy import AdmissionPolicy, ReplicaSpec
 from llmshed.admission.reasons import Reason
@@ -9,6 +9,7 @@ from llmshed.admission.verdict import Verdict
 from llmshed.whatif.gate import Gate
 from llmshed.whatif.monitors.floor import bulk_above_floor
 from llmshed.whatif.monitors.idle import IdleWatch
+from llmshed.whatif.monitors.ledger import unlike_told
 from llmshed.whatif.monitors.priority import could_be_cured, could_have_a_place, lower_waits
 from llmshed.whatif.monitors.seen import Seen, Sight
 
@@ -40,6 +41,8 @@ class WatchedGate:
         for action in actions:
             if isinstance(action, Refuse | Evict) and action.verdict.reason is not None:
                 self._judge(self._sight.requests[action.key], action.verdict, action.verdict.reason, now)
+            elif isinstance(action, Dispatch | Released):
+                self._note(unlike_told(self._sight, action))
             self._sight.see(action, now)
         self._note(self._idle.look(self._sight, now))
         return actions
@@ -52,10 +55,6 @@ class WatchedGate:
         """Return the gate's broken invariants, and the promises that were broken since this was last asked."""
         new, self._new = self._new, []
         return (*self._gate.check(), *new)
-
-    def reserved_tokens(self) -> dict[str, int]:
-        """Return for each replica the sum of the reservations that were dispatched there and not given back."""
-        return {name: account.reserved_tokens for name, account in self._sight.accounts.items()}
 
     def _judge(self, seen: Seen, verdict: Verdict, reason: Reason, now: float) -> None:
         self.judged += 1

@@ -4,6 +4,7 @@ import pytest
 
 from fakes.scripted_gate import Stage, policy_of, spec_of
 from llmshed.admission.actions import Dispatch, Released
+from llmshed.admission.budget import Equation
 from llmshed.admission.events import BudgetChanged, Cancelled, NotSent, ReplicaDown, Tick
 from llmshed.admission.reasons import Reason
 from llmshed.admission.request import Lane, PriorityClass
@@ -74,7 +75,7 @@ def test_what_is_excepted(how: str) -> None:
     else:
         stage.start(3, 2.6 if how == "aged" else 1.5, 3000, rank=HIGH if how == "higher" else LOW)
     if how == "ended":
-        stage.end(3, 2.0)
+        stage.end(3, 2.0, 3000)
         stage.run(4, 2.0, 3000)
     if how == "down":
         stage.tell(ReplicaDown("a"), 4.0)
@@ -158,7 +159,7 @@ def test_bulk_keeps_to_its_floor_of_prefill() -> None:
         stage.run(1, 0.0, 7000)
         stage.wait(2, 1.0, 3500)
         stage.run(3, 1.0, 3000, BULK)
-        stage.end(3, 2.0)
+        stage.end(3, 2.0, 3000)
         stage.run(4, second_at, 3000, BULK)
         assert (stage.evict(2, 5.0, 3500, replica="a") == ()) is kept
 
@@ -198,7 +199,7 @@ def test_a_request_that_its_replica_never_read_is_followed_to_the_next() -> None
     stage.run(1, 0.0, 9000)
     verdict = stage.verdict(9000, Lane.INTERACTIVE, NORMAL)
     stage.tell(NotSent(1), 1.0, Released(1, "a", 9000), Dispatch(1, "b", verdict))
-    stage.end(1, 2.0, "b")
+    stage.end(1, 2.0, 9000, "b")
     stage.run(2, 3.0, 9000, replica="b")
     assert stage.refuse(3, 3.0, 2000) == ()
 
@@ -208,7 +209,7 @@ def test_an_idle_replica_is_told_of_once_the_longest_prompt_could_have_been_paid
     stage = Stage()
     stage.run(1, 0.0, 8000)
     stage.wait(2, 0.0, 3000)
-    stage.end(1, 1.0)
+    stage.end(1, 1.0, 8000)
     stage.tell(Tick(), 2.3)
     assert stage.broken() == ()
     stage.tell(Tick(), 2.5)
@@ -216,7 +217,7 @@ def test_an_idle_replica_is_told_of_once_the_longest_prompt_could_have_been_paid
     stage.tell(Tick(), 2.6)
     assert stage.broken() == ()
     stage.start(2, 3.0, 3000)
-    stage.end(2, 4.0)
+    stage.end(2, 4.0, 3000)
     stage.tell(Tick(), 9.0)
     assert stage.broken() == ()
 
@@ -229,10 +230,23 @@ def test_who_waits_for_a_larger_replica_than_the_idle_one_is_no_fault() -> None:
     assert stage.broken() == ()
 
 
-def test_reservations_are_summed_for_each_replica() -> None:
+def test_a_dispatch_is_decided_on_the_sum_of_what_was_told() -> None:
     stage = Stage(specs=(spec_of("a"), spec_of("b")))
     stage.run(1, 0.0, 300)
     stage.run(2, 0.0, 500)
-    stage.wait(3, 0.0, 700)
-    stage.end(1, 1.0)
-    assert stage.watched.reserved_tokens() == {"a": 500, "b": 0}
+    stage.run(3, 0.0, 700, replica="b")
+    stage.end(1, 1.0, 300)
+    for key, active, told in (
+        (4, 500, ()),
+        (5, 800, ("request 5 was sent to a on 800 active tokens, the reservations there sum to 600",)),
+    ):
+        equation = Equation(10_000, 0, active, 0, 1, 8)
+        stage.come(key, 2.0, Dispatch(key, "a", stage.verdict(100, Lane.INTERACTIVE, NORMAL, equation=equation)))
+        assert stage.broken() == told
+
+
+def test_a_reservation_is_given_back_whole() -> None:
+    stage = Stage()
+    stage.run(1, 0.0, 300)
+    stage.end(1, 1.0, 200)
+    assert stage.broken() == ("request 1 took 300 and gave 200 back",)
