@@ -164,7 +164,7 @@ class Door(RuleBasedStateMachine):
     @invariant()
     def books_agree(self) -> None:
         assert self.controller.check() == ()
-        state = self.controller.state()
+        state = self.controller.state(self.now)
         assert state.live_requests == len(self.live)
         for replica in state.replicas:
             held = [tokens for name, tokens in self.held.values() if name == replica.name]
@@ -182,7 +182,7 @@ class Door(RuleBasedStateMachine):
             self.now = max(self.now, wakeup)
             self.tell(Tick())
         assert self.held == {}
-        assert sum(replica.equation.active_tokens for replica in self.controller.state().replicas) == 0
+        assert sum(replica.equation.active_tokens for replica in self.controller.state(self.now).replicas) == 0
         assert self.controller.check() == ()
 
 

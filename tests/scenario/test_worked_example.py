@@ -17,7 +17,7 @@ def test_with_66_000_running_18_000_is_sent_and_23_000_is_refused() -> None:
     controller = door(spec())
     for key, (input_tokens, output) in enumerate([(30_000, 10_000), (20_000, 6_000)]):
         assert isinstance(arrive(controller, key, input_tokens, output), Dispatch)
-    (state,) = controller.state().replicas
+    (state,) = controller.state(0.0).replicas
     assert state.equation.active_tokens == 66_000
     assert state.equation.headroom_tokens == 20_400
 
@@ -30,7 +30,7 @@ def test_with_66_000_running_18_000_is_sent_and_23_000_is_refused() -> None:
     assert "96,000 gross - 9,600 guard - 66,000 active - 0 queued = 20,400 free" in refused.verdict.detail
 
     assert isinstance(arrive(controller, 3, 14_000, 4_000), Dispatch)
-    assert controller.state().replicas[0].equation.active_tokens == 84_000
+    assert controller.state(0.0).replicas[0].equation.active_tokens == 84_000
 
 
 def test_200_000_tokens_are_refused_for_good() -> None:

@@ -1,9 +1,10 @@
-"""The one place where lanes, budgets, ledgers and routing meet."""
+"""The one place where lanes, budgets, queues, ledgers and routing meet."""
 
 from dataclasses import dataclass
 from typing import assert_never
 
-from llmshed.admission.actions import Action, Dispatch, Refuse, Released
+from llmshed.admission.actions import Action, Dispatch, Enqueue, Evict, Refuse, Released
+from llmshed.admission.budget import Reservation
 from llmshed.admission.decide import (
     Surroundings,
     decide,
@@ -12,6 +13,7 @@ from llmshed.admission.decide import (
     unknown_tenant_verdict,
     unserved_verdict,
 )
+from llmshed.admission.echo import Arrival, Echo, EchoBook
 from llmshed.admission.events import (
     Arrived,
     BudgetChanged,
@@ -29,12 +31,19 @@ from llmshed.admission.events import (
     Tick,
 )
 from llmshed.admission.ledger import Charge
-from llmshed.admission.policy import AdmissionPolicy, ReplicaSpec
-from llmshed.admission.replica import Replica
-from llmshed.admission.request import Request
+from llmshed.admission.policy import AdmissionPolicy, ReplicaBudget, ReplicaSpec
+from llmshed.admission.queueing.waiting import Waiting
+from llmshed.admission.request import Lane, Request
+from llmshed.admission.service.evicting import displaced_verdict, expired_verdict
+from llmshed.admission.service.pool import Pool
+from llmshed.admission.service.replica import AwaitedReplica
+from llmshed.admission.service.serving import next_start
+from llmshed.admission.service.starting import admitted_verdict, make_room, waiting_of
 from llmshed.admission.state import ControllerState
 from llmshed.admission.tenancy import TenantUse, seats_refusal
 from llmshed.admission.verdict import Decision, Verdict
+
+_UNHEARD = Echo(Arrival.FIRST)
 
 
 @dataclass(slots=True)
@@ -52,15 +61,19 @@ class AdmissionController:
     """Decides for all pools of one gateway.
 
     Invariants, stated by `check`: every ledger's sums equal its charges; every live request holds exactly one charge,
-    on the replica that it was sent to; every other charge is releasing; what tenants hold sums to the ledgers.
+    on the replica that it was sent to; every other charge is releasing; who waits is in one queue and runs nowhere;
+    what tenants hold sums to ledgers and queues.
     """
 
     def __init__(self, policy: AdmissionPolicy) -> None:
         """Start with no replicas: they come up by events."""
         self._policy = policy
-        self._replicas: dict[str, Replica] = {}
+        self._pools = {pool.name: Pool(pool.name) for pool in policy.pools}
+        self._replicas: dict[str, AwaitedReplica] = {}
         self._live: dict[int, _Live] = {}
+        self._lost_once: set[int] = set()  # waiting requests whose first replica was lost before it read them
         self._tenant_use = TenantUse()
+        self._echoes = EchoBook()
         self._draining = False
 
     @property
@@ -77,17 +90,18 @@ class AdmissionController:
         """Take one fact and return what is to be done about it.
 
         Raises:
-            KeyError: the event names a request that is not live, or a replica that never came up.
+            KeyError: the event names a request that is neither live nor waiting, or a replica that never came up.
             ValueError: a request arrives under a key that is in use.
         """
         actions = self._free_due(now)
+        actions += self._evict_expired(now)
         match event:
             case Arrived(request):
-                actions.append(self._arrive(request, now))
+                actions += self._arrive(request, now)
             case FirstToken(key):
-                self._replicas[self._live[key].replica].ledger.first_token(key, now)
-            case Finished(key):
-                actions.append(self._end(key))
+                self._first_token(key, now)
+            case Finished(key, output_tokens):
+                actions.append(self._finish(key, output_tokens, now))
             case Failed(key, engine_holds):
                 actions += self._abandon(key, now, engine_holds=engine_holds)
             case Cancelled(key, sent):
@@ -95,26 +109,31 @@ class AdmissionController:
             case NotSent(key):
                 actions += self._send_elsewhere(key, now)
             case ReplicaUp(spec):
-                self._come_up(spec)
+                self._come_up(spec, now)
             case ReplicaDown(name):
-                self._replicas[name].up = False
+                actions += self._go_down(name, now)
             case ReplicaRemoved(name):
-                self._remove(name)
+                actions += self._remove(name, now)
             case BudgetChanged(name, budget):
-                self._replicas[name].budget = budget
+                self._change_budget(name, budget, now)
             case PolicyChanged(policy):
-                self._policy = policy
+                actions += self._change_policy(policy, now)
             case Draining():
                 self._draining = True
             case Tick():
                 pass
             case _:
                 assert_never(event)
+        for pool in self._pools.values():
+            pool.learnt.advance(now)
+            if pool.is_due(now):
+                actions += self._serve(pool, now)
         return actions
 
     def next_wakeup(self) -> float | None:
         """Return the clock reading at which the core wants a `Tick`; None while nothing is timed."""
-        times = (replica.ledger.next_release() for replica in self._replicas.values())
+        times = [replica.ledger.next_release() for replica in self._replicas.values()]
+        times += [pool.next_wakeup() for pool in self._pools.values()]
         return min((at for at in times if at is not None), default=None)
 
     def gate(self, tenant: str, now: float) -> Verdict | None:
@@ -130,109 +149,321 @@ class AdmissionController:
 
     def assess(self, request: Request, now: float) -> Verdict:
         """Return the verdict that the request would get now, changing nothing."""
-        return decide(request, self._surroundings(self._policy), now)
+        return decide(request, self._surroundings(self._policy), self._echoes.look(request, now), now)
 
-    def state(self) -> ControllerState:
-        """Return a snapshot of every ledger."""
+    def state(self, now: float) -> ControllerState:
+        """Return a snapshot of every ledger and queue."""
         return ControllerState(
-            replicas=tuple(replica.state() for replica in self._replicas.values()),
+            replicas=tuple(replica.state_at(now) for replica in self._replicas.values()),
             draining=self._draining,
             live_requests=len(self._live),
+            pools=tuple(pool.state(now) for pool in self._pools.values()),
+            arrivals=dict(self._echoes.totals),
         )
 
     def check(self) -> tuple[str, ...]:
         """Return the invariants that do not hold, as sentences; empty when all do."""
         wrong = [f"{name}: {text}" for name, r in self._replicas.items() for text in r.ledger.check()]
+        wrong += [f"{name}: {text}" for name, pool in self._pools.items() for text in pool.check()]
+        wrong += self._echoes.check()
         for key, live in self._live.items():
             holders = [name for name, replica in self._replicas.items() if key in replica.ledger]
             if holders != [live.replica]:
                 wrong.append(f"request {key} was sent to {live.replica} and is charged on {holders}")
+            if any(key in pool for pool in self._pools.values()):
+                wrong.append(f"request {key} was sent to {live.replica} and waits too")
         charges = [(name, charge) for name, r in self._replicas.items() for charge in r.ledger]
         wrong += [
             f"{name}: request {charge.key} is charged but neither live nor releasing"
             for name, charge in charges
             if charge.key not in self._live and charge.release_at is None
         ]
-        if sum(self._tenant_use.tokens.values()) != sum(r.ledger.active_tokens for r in self._replicas.values()):
-            wrong.append("what tenants hold differs from what replicas lent")
-        if sum(self._tenant_use.requests.values()) != len(charges):
-            wrong.append("requests counted by tenant differ from the charges")
+        queues = [queue for pool in self._pools.values() for queue in pool.queues.values()]
+        lent = sum(r.ledger.active_tokens for r in self._replicas.values()) + sum(queue.tokens for queue in queues)
+        if sum(self._tenant_use.tokens.values()) != lent:
+            wrong.append("what tenants hold differs from what replicas lent and queues keep")
+        if sum(self._tenant_use.requests.values()) != len(charges) + sum(map(len, queues)):
+            wrong.append("requests counted by tenant differ from charges and queues")
         return tuple(wrong)
 
-    def _arrive(self, request: Request, now: float) -> Action:
-        if request.key in self._live:
+    def _arrive(self, request: Request, now: float) -> list[Action]:
+        if request.key in self._live or any(request.key in pool for pool in self._pools.values()):
             raise ValueError(f"request {request.key} is already live")
-        return self._send(request, self._policy, self.assess(request, now), now, redispatched=False)
+        echo = self._echoes.arrival(request, now)
+        verdict = decide(request, self._surroundings(self._policy), echo, now)
+        if verdict.lane is Lane.INTERACTIVE:
+            for pool in self._pools_of(request, Lane.INTERACTIVE):
+                pool.interactive_came(now)
+        return self._commit(request, self._policy, verdict, now)
 
-    def _send(
-        self, request: Request, policy: AdmissionPolicy, verdict: Verdict, now: float, *, redispatched: bool
-    ) -> Action:
-        """Charge an admitted request where the verdict says, or refuse it."""
-        if verdict.decision is not Decision.ADMIT:
-            return Refuse(request.key, verdict)
-        if verdict.replica is None or verdict.reservation is None or verdict.lane is None:
-            raise ValueError("an admitting verdict names replica, lane and reservation")
+    def _commit(self, request: Request, policy: AdmissionPolicy, verdict: Verdict, now: float) -> list[Action]:
+        """Do what a verdict says: the only place that charges a request which comes from outside."""
+        match verdict.decision:
+            case Decision.ADMIT:
+                pool = self._pools[verdict.pool or ""]
+                replica = pool.replicas[verdict.replica or ""]
+                pool.note_accepted(verdict)
+                self._tenant_use.charge(request.tenant, _reservation(verdict))
+                return [self._dispatch(request, policy, verdict, replica, now, again=False)]
+            case Decision.QUEUE:
+                return self._enqueue(request, policy, verdict, now)
+            case Decision.REFUSE:
+                self._note_refusal(request, verdict, now)
+                return [Refuse(request.key, verdict)]
+            case _ as unreachable:
+                assert_never(unreachable)
+
+    def _dispatch(
+        self,
+        request: Request,
+        policy: AdmissionPolicy,
+        verdict: Verdict,
+        replica: AwaitedReplica,
+        now: float,
+        *,
+        again: bool,
+    ) -> Dispatch:
+        """Charge a request, whose tenant is charged already, to a replica."""
         charge = Charge(
             key=request.key,
             tenant=request.tenant,
-            lane=verdict.lane,
-            reservation=verdict.reservation,
+            lane=_lane(verdict),
+            reservation=_reservation(verdict),
             output_ceiling_tokens=verdict.output_ceiling_tokens or 0,
             dispatched_at=now,
             streamed=request.streamed,
         )
-        self._replicas[verdict.replica].ledger.charge(charge)
-        self._tenant_use.charge(charge.tenant, charge.reservation)
-        self._live[request.key] = _Live(request, verdict, verdict.replica, policy, redispatched)
-        return Dispatch(request.key, verdict.replica, verdict)
+        weight = policy.tenants[request.tenant].weight
+        self._pools[replica.spec.pool].take(charge, replica, verdict, weight, now)
+        self._echoes.served(request.fingerprint)
+        self._live[request.key] = _Live(request, verdict, replica.spec.name, policy, again)
+        return Dispatch(request.key, replica.spec.name, verdict)
 
-    def _end(self, key: int) -> Action:
-        return self._free(self._live.pop(key).replica, key)
+    def _enqueue(self, request: Request, policy: AdmissionPolicy, verdict: Verdict, now: float) -> list[Action]:
+        pool = self._pools[verdict.pool or ""]
+        waiting = waiting_of(request, policy, verdict, pool, now)
+        actions: list[Action] = [
+            self._evict(out, displaced_verdict(out, waiting, pool, now), now) for out in make_room(waiting, pool, now)
+        ]
+        pool.join(waiting, now)
+        pool.note_accepted(verdict)
+        self._tenant_use.charge(request.tenant, waiting.reservation)
+        return [*actions, Enqueue(request.key, pool.name, verdict)]
+
+    def _serve(self, pool: Pool, now: float) -> list[Action]:
+        """Dispatch all who may start in a pool, in the order of service."""
+        actions: list[Action] = []
+        while (found := next_start(pool, now)) is not None:
+            waiting, replica = found
+            pool.leave(waiting.key, now)
+            verdict = admitted_verdict(waiting, replica, pool, now)
+            self._tenant_use.free(waiting.tenant, waiting.reservation)
+            self._tenant_use.charge(waiting.tenant, _reservation(verdict))
+            _learn_wait(waiting, pool, now)
+            again = waiting.key in self._lost_once
+            self._lost_once.discard(waiting.key)
+            actions.append(self._dispatch(waiting.request, waiting.policy, verdict, replica, now, again=again))
+        return actions
+
+    def _note_refusal(self, request: Request, verdict: Verdict, now: float) -> None:
+        """Remember what was told to a refused client, and for whom room was promised."""
+        if verdict.arrival is Arrival.EARLY and verdict.delay is None:
+            return  # it was told what remains of an earlier promise
+        if verdict.retry_after_seconds is not None and verdict.reason is not None:
+            told_until = now + verdict.retry_after_seconds
+            self._echoes.refused(request.fingerprint, verdict.reason, told_until, now)
+        if verdict.pool is not None and verdict.delay is not None:
+            self._pools[verdict.pool].note_refused(verdict, now)
+
+    def _first_token(self, key: int, now: float) -> None:
+        replica = self._replicas[self._live[key].replica]
+        replica.first_token(key, now)
+        self._pools[replica.spec.pool].changed = True
+
+    def _finish(self, key: int, output_tokens: int | None, now: float) -> Action:
+        live = self._live.pop(key)
+        if output_tokens is not None:
+            replica = self._replicas[live.replica]
+            charge, pool = replica.ledger[key], self._pools[replica.spec.pool]
+            pool.learn_answer(replica, charge, output_tokens, now)
+            pool.settle(charge, live.policy.tenants[charge.tenant].weight, output_tokens)
+        return self._free(live.replica, key, now)
 
     def _abandon(self, key: int, now: float, *, engine_holds: bool) -> list[Action]:
         """End a request whose answer nobody takes; its tokens stay while the engine may still work on it."""
+        pool = next((pool for pool in self._pools.values() if key in pool), None)
+        if pool is not None:
+            self._withdraw(pool, key, now)
+            return []
+        live = self._live.pop(key)
         if not engine_holds:
-            return [self._end(key)]
-        replica = self._replicas[self._live.pop(key).replica]
+            return [self._free(live.replica, key, now)]
+        replica = self._replicas[live.replica]
         replica.ledger.begin_release(key, replica.release_time(replica.ledger[key], now))
         return []
 
     def _send_elsewhere(self, key: int, now: float) -> list[Action]:
         """Send a request that its replica never read to another one, once, under the policy that it came under."""
         live = self._live.pop(key)
-        released = self._free(live.replica, key)
+        self._replicas[live.replica].window.refund(key, now)
+        released = self._free(live.replica, key, now)
         if live.redispatched:
             return [released, Refuse(key, lost_again_verdict(live.verdict))]
-        around = self._surroundings(live.policy)
-        verdict = decide(live.request, around, now, without=live.replica)
-        return [released, self._send(live.request, live.policy, verdict, now, redispatched=True)]
+        verdict = decide(live.request, self._surroundings(live.policy), _UNHEARD, now, without=live.replica)
+        actions = self._commit(live.request, live.policy, verdict, now)
+        if key in self._live:
+            self._live[key].redispatched = True
+        elif any(key in pool for pool in self._pools.values()):
+            self._lost_once.add(key)
+        return [released, *actions]
 
-    def _free(self, name: str, key: int) -> Action:
+    def _withdraw(self, pool: Pool, key: int, now: float) -> Waiting:
+        """Take a waiting request out without a dispatch."""
+        waiting = pool.leave(key, now)
+        pool.note_withdrawn(waiting)
+        self._tenant_use.free(waiting.tenant, waiting.reservation)
+        self._lost_once.discard(key)
+        return waiting
+
+    def _evict(self, waiting: Waiting, verdict: Verdict, now: float) -> Evict:
+        """Answer a request that was taken out of its queue."""
+        self._tenant_use.free(waiting.tenant, waiting.reservation)
+        self._lost_once.discard(waiting.key)
+        self._note_refusal(waiting.request, verdict, now)
+        return Evict(waiting.key, verdict)
+
+    def _evict_expired(self, now: float) -> list[Action]:
+        actions: list[Action] = []
+        for pool in self._pools.values():
+            for waiting in pool.take_expired(now):
+                pool.note_withdrawn(waiting)
+                _learn_wait(waiting, pool, now)
+                actions.append(self._evict(waiting, expired_verdict(waiting, pool, now), now))
+        return actions
+
+    def _free(self, name: str, key: int, now: float) -> Action:
         """Give a charge back: every ending comes through here, once."""
         replica = self._replicas[name]
-        charge = replica.ledger.free(key)
+        pool = self._pools[replica.spec.pool]
+        charge = pool.give_back(replica, key, now)
         self._tenant_use.free(charge.tenant, charge.reservation)
         if replica.removed and len(replica.ledger) == 0:
-            del self._replicas[name]
+            self._forget(replica)
         return Released(key, name, charge.reservation.total_tokens)
 
     def _free_due(self, now: float) -> list[Action]:
         due = [(name, key) for name, replica in self._replicas.items() for key in replica.ledger.due(now)]
-        return [self._free(name, key) for name, key in due]
+        return [self._free(name, key, now) for name, key in due]
 
-    def _come_up(self, spec: ReplicaSpec) -> None:
+    def _come_up(self, spec: ReplicaSpec, now: float) -> None:
         known = self._replicas.get(spec.name)
+        shared, share_seconds = self._terms_of(spec.pool)
         if known is None:
-            self._replicas[spec.name] = Replica(spec)
+            made = AwaitedReplica(spec, shared=shared, engine_share_seconds=share_seconds, now=now)
+            self._replicas[spec.name] = made
+            self._pool(spec.pool).replicas[spec.name] = made
         else:
             known.come_up(spec)
+            known.renew(spec.budget, shared=shared, engine_share_seconds=share_seconds, now=now)
+        self._pools[spec.pool].changed = True
 
-    def _remove(self, name: str) -> None:
+    def _go_down(self, name: str, now: float) -> list[Action]:
+        self._replicas[name].up = False
+        return self._rehome(name, now)
+
+    def _remove(self, name: str, now: float) -> list[Action]:
         replica = self._replicas[name]
         replica.up = False
         replica.removed = True
+        actions = self._rehome(name, now)
         if len(replica.ledger) == 0:
-            del self._replicas[name]
+            self._forget(replica)
+        return actions
+
+    def _forget(self, replica: AwaitedReplica) -> None:
+        name = replica.spec.name
+        del self._replicas[name]
+        del self._pools[replica.spec.pool].replicas[name]
+
+    def _rehome(self, name: str, now: float) -> list[Action]:
+        """Find another place for all who wait for a replica that takes nothing more."""
+        pool = self._pools[self._replicas[name].spec.pool]
+        actions: list[Action] = []
+        for waiting in pool.waiting_for(name):
+            if pool.move_to_another(waiting):
+                continue
+            self._withdraw(pool, waiting.key, now)
+            verdict = decide(waiting.request, self._surroundings(waiting.policy), _UNHEARD, now)
+            done = self._commit(waiting.request, waiting.policy, verdict, now)
+            actions += _moved(done, waiting.key)
+        return actions
+
+    def _change_budget(self, name: str, budget: ReplicaBudget, now: float) -> None:
+        replica = self._replicas[name]
+        shared, share_seconds = self._terms_of(replica.spec.pool)
+        pool = self._pools[replica.spec.pool]
+        pool.learnt.ghosts.came_free(budget.safe_budget_tokens - replica.budget.safe_budget_tokens)
+        replica.renew(budget, shared=shared, engine_share_seconds=share_seconds, now=now)
+        pool.changed = True
+
+    def _change_policy(self, policy: AdmissionPolicy, now: float) -> list[Action]:
+        self._policy = policy
+        for told in policy.pools:
+            self._pool(told.name)
+        for replica in self._replicas.values():
+            shared, share_seconds = self._terms_of(replica.spec.pool)
+            replica.renew(replica.budget, shared=shared, engine_share_seconds=share_seconds, now=now)
+        named = {told.name for told in policy.pools}
+        for name in [name for name, pool in self._pools.items() if name not in named and not pool.replicas]:
+            del self._pools[name]
+        return []
+
+    def _pool(self, name: str) -> Pool:
+        return self._pools.setdefault(name, Pool(name))
+
+    def _terms_of(self, pool_name: str) -> tuple[bool, float]:
+        """Return whether a pool's replicas are shared by the lanes, and the engine's share of the objective there."""
+        shared = any(pool.shared for pool in self._policy.pools if pool.name == pool_name)
+        return shared, self._policy.lanes[Lane.INTERACTIVE].engine_share_seconds
+
+    def _pools_of(self, request: Request, lane: Lane) -> list[Pool]:
+        return [
+            self._pools[pool.name]
+            for pool in self._policy.pools
+            if lane in pool.lanes and pool.serves(request.model) and pool.name in self._pools
+        ]
 
     def _surroundings(self, policy: AdmissionPolicy) -> Surroundings:
-        return Surroundings(policy, self._replicas.values(), self._tenant_use, self._draining)
+        return Surroundings(policy, self._pools, self._tenant_use, self._draining)
+
+
+def _learn_wait(waiting: Waiting, pool: Pool, now: float) -> None:
+    """Learn from a wait that is over, by a dispatch or because it was too long."""
+    if waiting.verdict.delay is not None:
+        pool.learnt.waited(waiting.rank, waiting.verdict.delay, now - waiting.joined_at, now)
+
+
+def _reservation(verdict: Verdict) -> Reservation:
+    if verdict.reservation is None:
+        raise ValueError("a verdict that charges names its reservation")
+    return verdict.reservation
+
+
+def _lane(verdict: Verdict) -> Lane:
+    if verdict.lane is None:
+        raise ValueError("a verdict that charges names its lane")
+    return verdict.lane
+
+
+def _moved(actions: list[Action], key: int) -> list[Action]:
+    """Return what a request hears that waited before: nothing of another queue, and a refusal as an eviction."""
+    told: list[Action] = []
+    for action in actions:
+        match action:
+            case Enqueue(queued, _, _) if queued == key:
+                continue
+            case Refuse(refused, verdict) if refused == key:
+                told.append(Evict(key, verdict))
+            case _:
+                told.append(action)
+    return told

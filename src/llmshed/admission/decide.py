@@ -1,21 +1,24 @@
 """The decision on one request: which checks, in which order, and the term that binds.
 
 First what the key allows, then the permanent limits, then the states in which nobody is served (draining, starting, no
-replica), the request's own deadline, its tenant's quota, and last the equation. All of it is read together and nothing
-is charged here, so a refused request has cost nobody anything.
+replica), a deadline that has passed, the tenant's quota, a repeat that comes before its time, and last the choice
+between replicas. All of it is read together and nothing is charged here, so a refused request has cost nobody anything.
 """
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from llmshed.admission.explain import fit_sentence
+from llmshed.admission.echo import Arrival, Echo
 from llmshed.admission.lanes import Classification, allowed_class, allowed_intent, lane_of
 from llmshed.admission.options import Option, accepted_maximums, most_free, options_on, roomiest_maximums
 from llmshed.admission.permanent import no_pool_refusal, permanent_refusal
 from llmshed.admission.policy import AdmissionPolicy, LanePolicy, TenantPolicy
 from llmshed.admission.reasons import Reason
-from llmshed.admission.replica import Replica
-from llmshed.admission.request import Lane, Request
+from llmshed.admission.request import Lane, Request, service_rank
+from llmshed.admission.service.choice import Place, choose
+from llmshed.admission.service.foresight import Asker
+from llmshed.admission.service.pool import Pool
+from llmshed.admission.service.replica import AwaitedReplica
 from llmshed.admission.tenancy import TenantUse, quota_refusal
 from llmshed.admission.verdict import AcceptedMaximums, Decision, Verdict
 
@@ -23,22 +26,42 @@ NO_REPLICA_RETRY_SECONDS = 5.0
 """Wait told while no replica is up: a little over two probe intervals of the gateway."""
 DRAINING_RETRY_SECONDS = 1.0
 """Wait told while draining: another gateway, or this one restarted, takes the next try."""
-UNKNOWN_RETRY_SECONDS = 60.0
-"""Wait told when no release can be foreseen, as under a derated budget that is smaller than the request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a decision looks at beside the request; nothing in it is changed."""
+    """What a decision looks at beside the request; nothing in it is changed.
+
+    Args:
+        policy: the operator's numbers.
+        pools: the pools by name; one of the policy that has no replica yet may be absent.
+        tenant_use: what each tenant holds.
+        draining: whether the gateway shuts down.
+        may_wait: whether a schedule is known by which work could wait.
+    """
 
     policy: AdmissionPolicy
-    replicas: Collection[Replica]
+    pools: Mapping[str, Pool]
     tenant_use: TenantUse
     draining: bool
+    may_wait: bool = True
+
+    @property
+    def replicas(self) -> list[AwaitedReplica]:
+        """Return the replicas of all pools."""
+        return [replica for pool in self.pools.values() for replica in pool]
 
 
-def decide(request: Request, around: Surroundings, now: float, without: str | None = None) -> Verdict:
-    """Return the verdict on a request; `without` names a replica that just turned out to be lost."""
+def decide(request: Request, around: Surroundings, echo: Echo, now: float, without: str | None = None) -> Verdict:
+    """Return the verdict on a request.
+
+    Args:
+        request: the request.
+        around: what the decision looks at.
+        echo: what is known of an earlier try of it.
+        now: clock reading, in seconds.
+        without: a replica that just turned out to be lost.
+    """
     tenant = around.policy.tenants.get(request.tenant)
     if tenant is None:
         return unknown_tenant_verdict()
@@ -48,10 +71,14 @@ def decide(request: Request, around: Surroundings, now: float, without: str | No
         return Verdict(Decision.REFUSE, Reason.FORBIDDEN, detail=f"this key allows intent {allowed}")
     lane = lane_of(request, intent, around.policy.lanes)
     chosen = Classification(intent, allowed_class(tenant, request.asked_class), lane)
-    verdict = _decide_in_lane(request, chosen, tenant, around, now, without)
-    if verdict.lane is None:  # a refusal that knows nothing of the request itself
-        verdict = replace(verdict, lane=chosen.lane, intent=chosen.intent, priority_class=chosen.priority_class)
-    return verdict
+    verdict = _decide_in_lane(request, chosen, tenant, around, echo, now, without)
+    return replace(  # a refusal that knows nothing of the request itself names no class of its own
+        verdict,
+        lane=chosen.lane,
+        intent=chosen.intent,
+        priority_class=chosen.priority_class,
+        arrival=echo.arrival,
+    )
 
 
 def unknown_tenant_verdict() -> Verdict:
@@ -88,6 +115,7 @@ def _decide_in_lane(
     chosen: Classification,
     tenant: TenantPolicy,
     around: Surroundings,
+    echo: Echo,
     now: float,
     without: str | None,
 ) -> Verdict:
@@ -104,15 +132,21 @@ def _decide_in_lane(
     maximums = roomiest_maximums(lane_policy, (replica.spec.limits for replica in serving))
     if around.draining:
         return replace(draining_verdict(), maximums=maximums)
-    options = [o for o in everywhere if o.replica.up and o.replica.spec.name != without and o.possible(request)]
+    possible = [o for o in everywhere if o.possible(request) and o.takes_prompt(request, chosen.lane)]
+    options = [o for o in possible if o.replica.up and o.replica.spec.name != without]
     if not options:
         return replace(unserved_verdict(known=bool(serving)), maximums=maximums)
-    return _among(options, request, chosen, lane_policy, tenant, around, now)
+    return _among(options, request, chosen, lane_policy, tenant, around, echo, now)
 
 
-def _replicas_of(model: str, lane: Lane, around: Surroundings) -> list[Replica]:
-    pools = {pool.name for pool in around.policy.pools if lane in pool.lanes and pool.serves(model)}
-    return [replica for replica in around.replicas if replica.spec.pool in pools and not replica.removed]
+def _replicas_of(model: str, lane: Lane, around: Surroundings) -> list[AwaitedReplica]:
+    return [
+        replica
+        for pool in around.policy.pools
+        if lane in pool.lanes and pool.serves(model) and pool.name in around.pools
+        for replica in around.pools[pool.name]
+        if not replica.removed
+    ]
 
 
 def _maximums_of_other_lanes(model: str, around: Surroundings) -> AcceptedMaximums | None:
@@ -130,11 +164,12 @@ def _among(
     lane_policy: LanePolicy,
     tenant: TenantPolicy,
     around: Surroundings,
+    echo: Echo,
     now: float,
 ) -> Verdict:
     """Decide between replicas that could hold the request if they were empty; `options` is not empty."""
     best = most_free(options)
-    if request.deadline is not None and request.deadline <= now:
+    if _is_late(request, now):
         return replace(
             best.verdict(Decision.REFUSE, chosen, lane_policy),
             reason=Reason.DEADLINE_INFEASIBLE,
@@ -143,24 +178,28 @@ def _among(
     quota = quota_refusal(tenant, around.tenant_use, best.reservation, around.replicas, now)
     if quota is not None:
         return replace(quota, maximums=accepted_maximums(lane_policy, best.replica.spec.limits))
-    return _by_equation(options, best, chosen, lane_policy, now)
+    places = [_place(option, around) for option in options]
+    if echo.arrival is Arrival.EARLY and _somebody_waits(places, service_rank(chosen.lane, chosen.priority_class), now):
+        return replace(
+            best.verdict(Decision.REFUSE, chosen, lane_policy),
+            reason=echo.reason,
+            retry_after_seconds=echo.remaining_seconds,
+            detail=f"it was refused before and told to wait, of which {echo.remaining_seconds:.1f} s are left",
+        )
+    asker = Asker(request, chosen.lane, chosen.priority_class, tenant.weight, lane_policy)
+    repeat = echo.arrival is not Arrival.FIRST
+    return choose(places, asker, chosen, now, repeat=repeat, may_wait=around.may_wait)
 
 
-def _by_equation(
-    options: list[Option], best: Option, chosen: Classification, lane_policy: LanePolicy, now: float
-) -> Verdict:
-    """Admit where it fits, or refuse with the term that binds: seats if they lack everywhere, else tokens.
+def _is_late(request: Request, now: float) -> bool:
+    return any(at is not None and at <= now for at in (request.deadline, request.first_token_deadline))
 
-    The wait that is told is the shortest of all replicas.
-    """
-    fitting = [option for option in options if option.fits()]
-    if fitting:
-        return most_free(fitting).verdict(Decision.ADMIT, chosen, lane_policy)
-    waits = [wait for o in options if (wait := o.replica.wait_seconds(o.reservation, now)) is not None]
-    seats_bind = all(option.reservation.sequences > option.equation.free_sequences for option in options)
-    return replace(
-        best.verdict(Decision.REFUSE, chosen, lane_policy),
-        reason=Reason.CONCURRENCY_LIMIT if seats_bind else Reason.TOKEN_BUDGET_EXHAUSTED,
-        retry_after_seconds=min(waits, default=UNKNOWN_RETRY_SECONDS),
-        detail=fit_sentence(best.equation, best.reservation),
-    )
+
+def _place(option: Option, around: Surroundings) -> Place:
+    pool = around.pools[option.replica.spec.pool]
+    return Place(option, pool.replicas[option.replica.spec.name], pool)
+
+
+def _somebody_waits(places: list[Place], rank: int, now: float) -> bool:
+    """Say whether room that comes free is meant for others: who waits, and who was told to come back."""
+    return any(place.pool.waiting or place.pool.learnt.promises[rank].seconds(now) > 0 for place in places)

@@ -60,6 +60,7 @@ class Ledger:
         self._releasing: dict[int, Charge] = {}  # the few that are timed, so that each event need not walk them all
         self.active_tokens = 0
         self.active_sequences = 0
+        self._lane_tokens = dict.fromkeys(Lane, 0)
 
     def __len__(self) -> int:
         """Return the number of charges, releasing ones included."""
@@ -77,6 +78,10 @@ class Ledger:
         """Return the charge of a request that holds one here."""
         return self._charges[key]
 
+    def tokens_of(self, lane: Lane) -> int:
+        """Return the tokens that requests of one lane hold, releasing ones included."""
+        return self._lane_tokens[lane]
+
     def charge(self, charge: Charge) -> None:
         """Take the reservation of a request that holds none here yet."""
         if charge.key in self._charges:
@@ -84,6 +89,7 @@ class Ledger:
         self._charges[charge.key] = charge
         self.active_tokens += charge.reservation.total_tokens
         self.active_sequences += charge.reservation.sequences
+        self._lane_tokens[charge.lane] += charge.reservation.total_tokens
 
     def first_token(self, key: int, now: float) -> None:
         """Note that a request's prefill is over; a second note or one on a releasing charge changes nothing."""
@@ -105,6 +111,7 @@ class Ledger:
         self._releasing.pop(key, None)
         self.active_tokens -= charge.reservation.total_tokens
         self.active_sequences -= charge.reservation.sequences
+        self._lane_tokens[charge.lane] -= charge.reservation.total_tokens
         return charge
 
     def due(self, now: float) -> list[int]:
@@ -129,6 +136,8 @@ class Ledger:
             wrong.append(f"active_tokens is {self.active_tokens}, the charges sum to {tokens}")
         if sequences != self.active_sequences:
             wrong.append(f"active_sequences is {self.active_sequences}, the charges sum to {sequences}")
+        if sum(self._lane_tokens.values()) != tokens or min(self._lane_tokens.values()) < 0:
+            wrong.append(f"the lanes hold {self._lane_tokens}, the charges sum to {tokens}")
         for charge in self:
             if charge.reservation.total_tokens < 0 or charge.reservation.sequences < 1:
                 wrong.append(f"request {charge.key} holds {charge.reservation}")

@@ -7,7 +7,7 @@ from llmshed.admission.budget import Equation, Reservation
 from llmshed.admission.lanes import Classification, output_ceiling
 from llmshed.admission.policy import LanePolicy, ModelLimits
 from llmshed.admission.replica import Replica
-from llmshed.admission.request import Request
+from llmshed.admission.request import Lane, Request
 from llmshed.admission.verdict import AcceptedMaximums, Decision, Verdict
 from llmshed.routing.choose import Candidate, most_headroom
 
@@ -35,9 +35,10 @@ class Option:
         """Say whether the request could run here at all, if nothing else did."""
         return self.within_context(request) and self.replica.holds_ever(self.reservation)
 
-    def fits(self) -> bool:
-        """Say whether the reservation fits now."""
-        return self.equation.fits(self.reservation)
+    def takes_prompt(self, request: Request, lane: Lane) -> bool:
+        """Say whether the replica takes prompts of that length beside interactive work; other lanes have no bound."""
+        most = self.replica.spec.max_shared_prompt_tokens
+        return lane is not Lane.BULK or most is None or request.longest_prompt_tokens <= most
 
     def verdict(self, decision: Decision, chosen: Classification, lane_policy: LanePolicy) -> Verdict:
         """Return a verdict that carries every number of this option."""

@@ -21,8 +21,11 @@ def permanent_refusal(
     request: Request, chosen: Classification, lane_policy: LanePolicy, options: list[Option]
 ) -> Verdict | None:
     """Return why the request can never be served by these replicas, or None; `options` is not empty."""
-    if chosen.lane is not Lane.OVERFLOW and any(_allowed(option, request, lane_policy) for option in options):
-        return None
+    allowed = [option for option in options if _allowed(option, request, lane_policy)]
+    if chosen.lane is not Lane.OVERFLOW and allowed:
+        if any(option.takes_prompt(request, chosen.lane) for option in allowed):
+            return None
+        return _too_long_to_share(request, chosen, lane_policy, allowed)
     roomiest = max(options, key=lambda option: option.replica.spec.limits.max_total_tokens)
     about = roomiest.verdict(Decision.REFUSE, chosen, lane_policy)
     asked = request.asked_output_tokens
@@ -67,6 +70,20 @@ def _allowed(option: Option, request: Request, lane_policy: LanePolicy) -> bool:
     bound = output_bound(lane_policy, option.replica.spec.limits)
     within = bound is None or request.asked_output_tokens is None or request.asked_output_tokens <= bound
     return within and option.possible(request)
+
+
+def _too_long_to_share(
+    request: Request, chosen: Classification, lane_policy: LanePolicy, options: list[Option]
+) -> Verdict:
+    """Return the refusal of a prompt behind which no interactive one could keep its objective; a bulk pool takes it."""
+    most = max(option.replica.spec.max_shared_prompt_tokens or 0 for option in options)
+    return replace(
+        options[0].verdict(Decision.REFUSE, chosen, lane_policy),
+        reason=Reason.LANE_LIMIT,
+        detail=f"{request.longest_prompt_tokens:,} input tokens exceed the {most:,} that replicas shared with"
+        " interactive work take at once",
+        advice=(*_SMALLER, Advice.DEDICATED_POOL),
+    )
 
 
 def _context_sentence(request: Request, option: Option) -> str:

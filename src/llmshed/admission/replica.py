@@ -14,7 +14,7 @@ class Replica:
     """Ledger and budget in force of one replica.
 
     `budget` may differ from `spec.budget` while the replica is derated; `spec.budget` says what it may ever lend.
-    `queued_tokens` is the work that would be served before a new request.
+    `queued_tokens` is work that is known to wait for it beside what the caller keeps.
     """
 
     def __init__(self, spec: ReplicaSpec) -> None:

@@ -1,10 +1,12 @@
 """What the core tells of itself: a frozen snapshot for `/admin/state`, metrics and `classify`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from llmshed.admission.budget import Equation
-from llmshed.admission.request import Lane
+from llmshed.admission.echo import Arrival
+from llmshed.admission.request import Lane, PriorityClass
+from llmshed.admission.verdict import WindowTerms
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +20,20 @@ class LaneUse:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaState:
-    """One replica's ledger at one instant; `releasing_tokens` are part of `equation.active_tokens`."""
+    """One replica at one instant.
+
+    Args:
+        name: the replica.
+        pool: its pool.
+        up: whether it takes new work.
+        profile: name and version of the profile behind its budget.
+        equation: the terms of admission, with all that waits for it as queued.
+        releasing_tokens: those of the active tokens that gone clients hold.
+        lanes: what each lane holds.
+        window: its prefill window.
+        bulk_prefill_share: part of the prompt tokens of the last minute that were bulk's; None of none.
+        shadow_tokens: reservation of the waiting request for which freed tokens accrue; 0 without one.
+    """
 
     name: str
     pool: str
@@ -27,12 +42,49 @@ class ReplicaState:
     equation: Equation
     releasing_tokens: int
     lanes: Mapping[Lane, LaneUse]
+    window: WindowTerms | None = None
+    bulk_prefill_share: float | None = None
+    shadow_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """What waits in one lane of a pool, and in one of its classes."""
+
+    lane: Lane
+    priority_class: PriorityClass
+    requests: int
+    tokens: int
+    input_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class PoolState:
+    """The queues of one pool at one instant.
+
+    Args:
+        name: the pool.
+        queues: what waits, by lane and class; those in which nobody waits too.
+        oldest_age_seconds: how long the oldest of a lane has waited; 0 while nobody does.
+        factors: learnt factor of the delay estimate, by service rank.
+        promised_seconds: time until the room that refused work was promised has come free, by service rank.
+        ghosts: refused requests that are followed now.
+    """
+
+    name: str
+    queues: tuple[QueueState, ...]
+    oldest_age_seconds: Mapping[Lane, float]
+    factors: tuple[float, ...]
+    promised_seconds: tuple[float, ...]
+    ghosts: int
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerState:
-    """All replicas, in the order in which they came up."""
+    """All replicas, in the order in which they came up, and all pools; how many requests arrived, by kind."""
 
     replicas: tuple[ReplicaState, ...]
     draining: bool
     live_requests: int
+    pools: tuple[PoolState, ...] = ()
+    arrivals: Mapping[Arrival, int] = field(default_factory=dict)

@@ -122,7 +122,7 @@ class Driver:
 
     def state(self) -> ControllerState:
         """Return a snapshot of every ledger."""
-        return self._controller.state()
+        return self._controller.state(self._clock.now())
 
     def tell(self, event: ReplicaUp | ReplicaDown | ReplicaRemoved | BudgetChanged | PolicyChanged | Draining) -> None:
         """Tell the core a fact that belongs to no single request."""

@@ -31,7 +31,7 @@ GRACE = 1.0
 
 def active(controller: AdmissionController) -> int:
     assert controller.check() == ()
-    return sum(replica.equation.active_tokens for replica in controller.state().replicas)
+    return sum(replica.equation.active_tokens for replica in controller.state(0.0).replicas)
 
 
 def test_finish_gives_back_at_once() -> None:
@@ -66,9 +66,9 @@ def test_a_client_that_left_after_its_first_token_is_charged_for_the_grace() -> 
     arrive(controller, 1)
     controller.handle(FirstToken(1), 1.0)
     assert controller.handle(Cancelled(1, sent=True), 2.0) == []
-    (state,) = controller.state().replicas
+    (state,) = controller.state(0.0).replicas
     assert (state.equation.active_tokens, state.releasing_tokens) == (500, 500)
-    assert controller.state().live_requests == 0
+    assert controller.state(0.0).live_requests == 0
     assert controller.next_wakeup() == 3.0
     assert controller.handle(Tick(), 2.9) == []
     assert controller.handle(Tick(), 3.0) == [Released(1, "r1", 500)]
@@ -138,7 +138,7 @@ def test_a_budget_that_shrinks_evicts_nothing_that_runs() -> None:
     controller = door()
     arrive(controller, 1, 50_000, 100)
     assert controller.handle(BudgetChanged("r1", ReplicaBudget(10_000, 0.1, 64)), 1.0) == []
-    (state,) = controller.state().replicas
+    (state,) = controller.state(0.0).replicas
     assert state.equation.headroom_tokens < 0
     assert isinstance(arrive(controller, 2, now=1.0), Refuse)
     controller.handle(Finished(1), 2.0)
@@ -150,7 +150,7 @@ def test_a_replica_that_comes_up_again_keeps_what_runs_there() -> None:
     arrive(controller, 1)
     controller.handle(ReplicaDown("r1"), 1.0)
     controller.handle(ReplicaUp(spec("r1", gross_ceiling_tokens=1_000)), 2.0)
-    (state,) = controller.state().replicas
+    (state,) = controller.state(0.0).replicas
     assert (state.up, state.equation.gross_ceiling_tokens, state.equation.active_tokens) == (True, 1_000, 500)
 
 
@@ -159,12 +159,12 @@ def test_a_removed_replica_is_forgotten_when_its_last_request_ends() -> None:
     arrive(controller, 1)
     controller.handle(ReplicaRemoved("r1"), 1.0)
     assert arrive(controller, 2, now=1.0).replica == "r2"
-    assert {r.name for r in controller.state().replicas} == {"r1", "r2"}
+    assert {r.name for r in controller.state(0.0).replicas} == {"r1", "r2"}
     controller.handle(Finished(1), 2.0)
-    assert {r.name for r in controller.state().replicas} == {"r2"}
+    assert {r.name for r in controller.state(0.0).replicas} == {"r2"}
     controller.handle(ReplicaRemoved("r2"), 3.0)
     controller.handle(Finished(2), 4.0)
-    assert controller.state().replicas == ()
+    assert controller.state(0.0).replicas == ()
     assert isinstance(arrive(controller, 3, now=5.0), Refuse)
 
 
@@ -181,7 +181,7 @@ def test_draining_refuses_and_lets_run() -> None:
     controller = door()
     arrive(controller, 1)
     controller.handle(Draining(), 1.0)
-    assert controller.state().draining
+    assert controller.state(0.0).draining
     refused = arrive(controller, 2, now=1.0)
     assert refused.verdict.reason is Reason.DRAINING
     gated = controller.gate("acme", 1.0)
@@ -210,11 +210,11 @@ def test_a_key_is_live_once() -> None:
 
 def test_assess_and_gate_change_nothing() -> None:
     controller = door()
-    before = controller.state()
+    before = controller.state(0.0)
     for _ in range(3):
         controller.assess(request(1), 0.0)
         controller.gate("acme", 0.0)
-    assert controller.state() == before
+    assert controller.state(0.0) == before
 
 
 def test_the_gate_knows_a_gateway_without_replicas() -> None:
@@ -236,7 +236,7 @@ def test_lanes_are_told_apart_in_the_state() -> None:
     controller = door()
     arrive(controller, 1)
     arrive(controller, 2, 9_000, 1_000, copies=2)
-    (state,) = controller.state().replicas
+    (state,) = controller.state(0.0).replicas
     assert {lane.value: (u.requests, u.sequences, u.reserved_tokens) for lane, u in state.lanes.items()} == {
         "interactive": (1, 1, 500),
         "bulk": (1, 2, 20_000),

@@ -4,11 +4,12 @@ import pytest
 
 from fakes.door import LANES, arrive, door, policy, request, spec
 from llmshed.admission.controller import AdmissionController
-from llmshed.admission.decide import DRAINING_RETRY_SECONDS, NO_REPLICA_RETRY_SECONDS, UNKNOWN_RETRY_SECONDS
+from llmshed.admission.decide import DRAINING_RETRY_SECONDS, NO_REPLICA_RETRY_SECONDS
 from llmshed.admission.events import BudgetChanged, Draining, Event, ReplicaDown
 from llmshed.admission.policy import LanePolicy, ModelLimits, PoolPolicy, ReplicaBudget, TenantPolicy
 from llmshed.admission.reasons import Reason
 from llmshed.admission.request import Intent, Lane, PriorityClass
+from llmshed.admission.service.choice import UNKNOWN_RETRY_SECONDS
 from llmshed.admission.verdict import AcceptedMaximums, Advice, Decision, Verdict
 
 SMALL = ModelLimits(4_095, 8_192)
@@ -109,12 +110,12 @@ def test_seats_bind_before_tokens_only_where_they_lack_everywhere() -> None:
 
 
 def test_a_refusal_tells_when_enough_comes_free() -> None:
-    controller = door(spec(prefill_tokens_per_second=1_000.0, decode_seconds_per_token=0.1))
-    arrive(controller, 1, 40_000, 100)  # ends at 40 + 10
-    arrive(controller, 2, 40_000, 200)  # ends at 80 + 20
+    controller = door(spec(prefill_tokens_per_second=100_000.0, decode_seconds_per_token=0.1))
+    arrive(controller, 1, 40_000, 100)  # ends at 0.4 + 10
+    arrive(controller, 2, 40_000, 200)  # ends at 0.8 + 20
     refused = controller.assess(request(3, 50_000, 100), 0.0)
-    assert refused.retry_after_seconds == pytest.approx(100.0)
-    assert controller.assess(request(3, 20_000, 100), 0.0).retry_after_seconds == pytest.approx(50.0)
+    assert refused.retry_after_seconds == pytest.approx(20.8)
+    assert controller.assess(request(3, 20_000, 100), 0.0).retry_after_seconds == pytest.approx(10.4)
 
 
 def test_the_order_of_states() -> None:
@@ -168,7 +169,16 @@ def test_before_the_first_replica_it_is_starting() -> None:
 
 def test_a_passed_deadline_is_told_even_where_room_is_free() -> None:
     assert reason(door(), deadline=0.0) is Reason.DEADLINE_INFEASIBLE
-    assert reason(door(), deadline=0.1) is None
+    assert reason(door(), first_token_deadline=0.0) is Reason.DEADLINE_INFEASIBLE
+
+
+def test_a_deadline_leaves_time_for_prefill_and_answer_or_is_infeasible_at_once() -> None:
+    """400 tokens at 1,000 a second take 0.4 s, and 100 tokens at 0.1 s each 10 s more."""
+    rated = door(spec(prefill_tokens_per_second=1_000.0, decode_seconds_per_token=0.1))
+    assert reason(rated, deadline=10.3) is Reason.DEADLINE_INFEASIBLE
+    assert reason(rated, deadline=10.5) is None
+    assert reason(rated, first_token_deadline=0.3) is Reason.DEADLINE_INFEASIBLE
+    assert reason(rated, first_token_deadline=0.5) is None
 
 
 def test_a_key_without_the_intent_is_forbidden() -> None:

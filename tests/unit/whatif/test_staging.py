@@ -115,7 +115,7 @@ def test_a_pool_without_copies_is_refused_by_name() -> None:
 
 
 def test_the_controller_begins_with_all_replicas_up() -> None:
-    state = build_controller(stage(3)).state()
+    state = build_controller(stage(3)).state(0.0)
     assert [(replica.name, replica.up) for replica in state.replicas] == [(f"main-{n}", True) for n in (1, 2, 3)]
 
 

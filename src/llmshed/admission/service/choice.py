@@ -1,0 +1,183 @@
+"""The choice between replicas: dispatch where the first token comes soonest, queue where it would, or refuse.
+
+The term that binds is told as the reason, in this order: the request's own deadline, seats, the room of the lane's
+queue, and last the lane's residence by the later of its two terms, tokens or prefill.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from llmshed.admission.explain import fit_sentence, wait_sentence
+from llmshed.admission.lanes import Classification
+from llmshed.admission.options import Option
+from llmshed.admission.policy import LanePolicy
+from llmshed.admission.reasons import Reason
+from llmshed.admission.request import Lane, PriorityClass
+from llmshed.admission.service.fitting import Candidate, fits
+from llmshed.admission.service.foresight import Asker, Foresight, foresee, spare_seconds
+from llmshed.admission.service.pool import Pool
+from llmshed.admission.service.replica import AwaitedReplica
+from llmshed.admission.verdict import Decision, Verdict
+
+MOST_LOOKED_AT = 16
+"""Waiting requests of one rank that are tried for their fit, first to last: a longer look would cost more than it finds
+room for, and what a newcomer may pass is bounded by it too."""
+UNKNOWN_RETRY_SECONDS = 60.0
+"""Wait told when no release can be foreseen, as under a derated budget that is smaller than the request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One replica where a request could run, with its pool."""
+
+    option: Option
+    replica: AwaitedReplica
+    pool: Pool
+
+
+def choose(
+    places: Sequence[Place], asker: Asker, chosen: Classification, now: float, *, repeat: bool, may_wait: bool
+) -> Verdict:
+    """Return the verdict on a request that some replica could hold; nothing is changed.
+
+    Args:
+        places: where it could run, at least one.
+        asker: the request at its place in the order of service.
+        chosen: its classification.
+        now: clock reading, in seconds.
+        repeat: whether it was refused before: then it passes nobody who waits.
+        may_wait: whether a schedule is known by which it could wait.
+    """
+    open_places = [place for place in places if may_start(place, asker, now, repeat=repeat)]
+    if asker.hurries:
+        open_places = [place for place in open_places if _starts_in_time(place, asker, now)]
+    if open_places:
+        return _admit(min(open_places, key=lambda place: _soonest(place, now)), asker, chosen, now)
+    if not may_wait:
+        return _refuse_without_schedule(places, asker, chosen, now)
+    pool_of = {place.replica.spec.name: place.pool for place in places}
+    foreseen = [foresee(asker, place.option, place.replica, place.pool, now) for place in places]
+    best = min(foreseen, key=lambda one: (one.first_token_seconds, -one.option.equation.headroom_tokens))
+    pool = pool_of[best.replica.spec.name]
+    reason = _binding(best, places, asker, pool, now)
+    verdict = replace(
+        best.option.verdict(Decision.QUEUE, chosen, asker.lane_policy),
+        equation=best.replica.equation_before(best.delay.tokens_ahead),
+        delay=best.delay,
+        window=best.replica.window.terms(now),
+        queue=pool.queue_terms(asker.lane, asker.lane_policy),
+    )
+    if reason is None:
+        return verdict
+    promised = pool.learnt.promises[asker.rank].seconds(now)
+    return refused(verdict, reason, promised)
+
+
+def may_start(place: Place, asker: Asker, now: float, *, repeat: bool) -> bool:
+    """Say whether a newcomer may be dispatched there at once.
+
+    It passes those of its own rank who wait, since they were all tried and do not fit, unless more of them wait than
+    are tried; it passes nobody of a better rank, except as work within bulk's floor.
+    """
+    pool, rank = place.pool, asker.rank
+    if pool.waiting:
+        queue = pool.queues[asker.lane]
+        same = queue.requests_of(asker.priority_class)
+        if same > MOST_LOOKED_AT or (repeat and same):
+            return False
+        if pool.waits_above(rank):
+            return False
+    return fits(Candidate(asker.request.key, asker.lane, place.option.reservation), place.replica, now)
+
+
+def _starts_in_time(place: Place, asker: Asker, now: float) -> bool:
+    """Say whether a request with a deadline of its own would keep it if it were dispatched there now."""
+    return place.replica.window.busy_seconds(now) <= spare_seconds(asker, place.option, place.replica, place.pool, now)
+
+
+def refused(verdict: Verdict, reason: Reason, promised_seconds: float) -> Verdict:
+    """Turn the verdict that would queue into the refusal, with the wait that is told."""
+    delay = verdict.delay
+    wait = UNKNOWN_RETRY_SECONDS
+    if delay is not None:
+        delay = replace(delay, promised_seconds=promised_seconds)
+        if math.isfinite(delay.wait_seconds):
+            wait = delay.wait_seconds + promised_seconds
+    return replace(
+        verdict,
+        decision=Decision.REFUSE,
+        reason=reason,
+        retry_after_seconds=wait,
+        detail=wait_sentence(verdict),
+        delay=delay,
+    )
+
+
+def _admit(place: Place, asker: Asker, chosen: Classification, now: float) -> Verdict:
+    held = place.replica.held_tokens(asker.request.key)
+    return replace(
+        place.option.verdict(Decision.ADMIT, chosen, asker.lane_policy),
+        equation=place.replica.equation_before(held),
+        window=place.replica.window.terms(now),
+        queue=place.pool.queue_terms(asker.lane, asker.lane_policy),
+    )
+
+
+def _soonest(place: Place, now: float) -> tuple[float, int, int, str]:
+    """Order places by the first token that is foreseen, then by what is free; the name breaks ties."""
+    replica, reservation = place.replica, place.option.reservation
+    seconds = replica.window.busy_seconds(now) + replica.own_seconds(reservation)
+    return (round(seconds, 3), -replica.free_tokens, -replica.free_sequences, replica.spec.name)
+
+
+def _refuse_without_schedule(places: Sequence[Place], asker: Asker, chosen: Classification, now: float) -> Verdict:
+    most_free = min(places, key=lambda place: (-place.replica.free_tokens, place.replica.spec.name))
+    equation = most_free.replica.equation_before(most_free.replica.held_tokens(asker.request.key))
+    return replace(
+        most_free.option.verdict(Decision.REFUSE, chosen, asker.lane_policy),
+        equation=equation,
+        reason=Reason.CONCURRENCY_LIMIT if _seats_bind(places) else Reason.TOKEN_BUDGET_EXHAUSTED,
+        detail=fit_sentence(equation, most_free.option.reservation),
+        window=most_free.replica.window.terms(now),
+    )
+
+
+def _binding(best: Foresight, places: Sequence[Place], asker: Asker, pool: Pool, now: float) -> Reason | None:
+    """Return the first term that refuses, or None when the request may wait."""
+    delay, lane_policy = best.delay, asker.lane_policy
+    if asker.hurries and delay.wait_seconds > spare_seconds(asker, best.option, best.replica, pool, now):
+        return Reason.DEADLINE_INFEASIBLE
+    too_long = delay.wait_seconds > lane_policy.max_residence_seconds
+    if (too_long or lane_policy.queue_requests == 0) and _seats_bind(places):
+        return Reason.CONCURRENCY_LIMIT
+    if lane_policy.queue_requests > 0 and not _has_queue_room(best, asker, pool):
+        return Reason.QUEUE_FULL
+    if too_long or lane_policy.queue_requests == 0:
+        return Reason.PREFILL_WINDOW_FULL if delay.prefill_binds else Reason.TOKEN_BUDGET_EXHAUSTED
+    return None
+
+
+def _has_queue_room(best: Foresight, asker: Asker, pool: Pool) -> bool:
+    """Say whether the lane's queue takes one more, if need be in the place of those who are behind it."""
+    queue, lane_policy = pool.queues[asker.lane], asker.lane_policy
+    more_tokens = best.option.reservation.total_tokens
+    if not overfull(pool, asker.lane, lane_policy, more_tokens):
+        return True
+    out = queue.displaceable_by(asker.priority_class, asker.request.tenant, asker.weight, more_tokens)
+    if out is None:
+        return False
+    lower = [cls for cls in PriorityClass if cls.rank > asker.priority_class.rank]
+    going_tokens = max(out.total_tokens, sum(queue.tokens_of(cls) for cls in lower))
+    return queue.tokens - going_tokens + more_tokens <= pool.most_queued_tokens(lane_policy)
+
+
+def overfull(pool: Pool, lane: Lane, lane_policy: LanePolicy, more_tokens: int) -> bool:
+    """Say whether one more request of that many reserved tokens is more than the lane's queue holds."""
+    queue = pool.queues[lane]
+    too_many = len(queue) >= lane_policy.queue_requests
+    return too_many or queue.tokens + more_tokens > pool.most_queued_tokens(lane_policy)
+
+
+def _seats_bind(places: Sequence[Place]) -> bool:
+    return all(place.option.reservation.sequences > place.replica.free_sequences for place in places)

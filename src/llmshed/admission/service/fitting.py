@@ -1,0 +1,66 @@
+"""Whether a request may be dispatched to a replica now: tokens, seats, the share of its lane, the prefill window."""
+
+from dataclasses import dataclass
+
+from llmshed.admission.budget import Reservation
+from llmshed.admission.request import Lane
+from llmshed.admission.service.replica import AwaitedReplica
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A request that might go to a replica.
+
+    Args:
+        key: the request.
+        lane: its lane.
+        reservation: what it would hold there.
+        floor_only: whether it may go only as work within bulk's floor, since interactive work waits.
+    """
+
+    key: int
+    lane: Lane
+    reservation: Reservation
+    floor_only: bool = False
+
+
+def fits(candidate: Candidate, replica: AwaitedReplica, now: float) -> bool:
+    """Say whether the request may be dispatched there now."""
+    return has_room(candidate, replica, now) and passes_window(candidate, replica, now)
+
+
+def has_room(candidate: Candidate, replica: AwaitedReplica, now: float) -> bool:
+    """Say whether tokens and seats suffice, beside what is kept for the holder of the shadow reservation."""
+    reservation, key = candidate.reservation, candidate.key
+    tokens = reservation.total_tokens
+    if tokens > replica.free_tokens - replica.held_tokens(key) - replica.queued_tokens:
+        return False
+    if reservation.sequences > replica.free_sequences - replica.held_sequences(key):
+        return False
+    if candidate.lane is not Lane.BULK:
+        return True
+    bulk = replica.budget.bulk
+    ratio = bulk.reserved_floor_ratio if candidate.floor_only else bulk.reserved_max_ratio
+    return tokens <= replica.bulk_room_tokens(ratio, now)
+
+
+def passes_window(candidate: Candidate, replica: AwaitedReplica, now: float) -> bool:
+    """Say whether the prefill window lets its prompt in.
+
+    While the holder of the shadow reservation lacks nothing but the window, nobody goes before it: smaller prompts
+    would keep the window full for ever.
+    """
+    prompt_tokens = candidate.reservation.input_tokens
+    shadow = replica.shadow
+    if shadow is not None and shadow.key != candidate.key and _waits_for_window(replica):
+        return False
+    if candidate.floor_only and not replica.window.within_floor(prompt_tokens, now):
+        return False
+    return replica.window.admits(candidate.lane, prompt_tokens, now)
+
+
+def _waits_for_window(replica: AwaitedReplica) -> bool:
+    shadow = replica.shadow
+    return (
+        shadow is not None and shadow.total_tokens <= replica.free_tokens and shadow.sequences <= replica.free_sequences
+    )

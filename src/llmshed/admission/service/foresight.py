@@ -1,0 +1,127 @@
+"""How long a request would wait for a replica, term by term."""
+
+import math
+from dataclasses import dataclass
+
+from llmshed.admission.estimate.delay import delay_terms
+from llmshed.admission.options import Option
+from llmshed.admission.policy import LanePolicy
+from llmshed.admission.request import Lane, PriorityClass, Request, service_rank
+from llmshed.admission.service.pool import Pool
+from llmshed.admission.service.replica import AwaitedReplica, Queued
+from llmshed.admission.verdict import DelayTerms
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who asks how long it would wait: a newcomer, at its place in the order of service.
+
+    Args:
+        request: the request.
+        lane: its lane.
+        priority_class: its class.
+        weight: its tenant's weight.
+        lane_policy: its lane's numbers.
+    """
+
+    request: Request
+    lane: Lane
+    priority_class: PriorityClass
+    weight: float
+    lane_policy: LanePolicy
+
+    @property
+    def rank(self) -> int:
+        """Return its place in the order of service."""
+        return service_rank(self.lane, self.priority_class)
+
+    @property
+    def hurries(self) -> bool:
+        """Say whether the request has a deadline of its own."""
+        return self.request.deadline is not None or self.request.first_token_deadline is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Foresight:
+    """An option with the wait that is foreseen there, and the work that goes before."""
+
+    option: Option
+    replica: AwaitedReplica
+    ahead: Queued
+    delay: DelayTerms
+
+    @property
+    def first_token_seconds(self) -> float:
+        """Return the time to first token that is foreseen, from now."""
+        return self.delay.wait_seconds + self.replica.own_seconds(self.option.reservation)
+
+
+def foresee(asker: Asker, option: Option, replica: AwaitedReplica, pool: Pool, now: float) -> Foresight:
+    """Return how long the request would wait for that replica, behind all that is served before it."""
+    ahead = replica.ahead(asker.rank, _share_of_rank(asker, pool))
+    reservation, key = option.reservation, asker.request.key
+    held_tokens, held_sequences = _held(replica, key, asker.rank)
+    lack_tokens = reservation.total_tokens + ahead.tokens + held_tokens - replica.free_tokens
+    lack_sequences = reservation.sequences + ahead.sequences + held_sequences - replica.free_sequences
+    if asker.lane is Lane.BULK:
+        lack_tokens = max(lack_tokens, _bulk_lack_tokens(reservation.total_tokens, asker.rank, replica, now))
+    release = replica.seconds_until(lack_tokens, lack_sequences, pool.learnt.outputs, now)
+    prefill = replica.window.wait_seconds(asker.lane, ahead.input_tokens, reservation.input_tokens, now)
+    delay = delay_terms(
+        tokens_ahead=ahead.tokens,
+        prefill_tokens_ahead=ahead.input_tokens,
+        release_seconds=math.inf if release is None else release,
+        prefill_seconds=prefill,
+        share=pool.learnt.shares.left_for(asker.rank, now),
+        factor=pool.learnt.factors[asker.rank].value(now),
+        own_seconds=own_seconds(asker, option, replica, pool),
+    )
+    return Foresight(option, replica, ahead, delay)
+
+
+def own_seconds(asker: Asker, option: Option, replica: AwaitedReplica, pool: Pool) -> float:
+    """Return its own prefill and, where the whole answer is due by a deadline, its expected decode."""
+    seconds = replica.own_seconds(option.reservation)
+    if asker.request.deadline is None:
+        return seconds
+    output_tokens = pool.learnt.outputs.remaining_tokens(asker.lane, 0.0, option.ceiling_tokens)
+    return seconds + output_tokens * replica.decode_seconds_per_token
+
+
+def spare_seconds(asker: Asker, option: Option, replica: AwaitedReplica, pool: Pool, now: float) -> float:
+    """Return how long the request may wait for its own deadlines, infinite without any; negative when it is late."""
+    request, spare = asker.request, math.inf
+    if request.first_token_deadline is not None:
+        spare = request.first_token_deadline - now - replica.own_seconds(option.reservation)
+    if request.deadline is not None:
+        spare = min(spare, request.deadline - now - own_seconds(asker, option, replica, pool))
+    return spare
+
+
+def _share_of_rank(asker: Asker, pool: Pool) -> float:
+    """Return which part of the waiting work of its own rank goes before a newcomer of its tenant."""
+    queue, chosen = pool.queues[asker.lane], asker.priority_class
+    waiting_tokens = queue.tokens_of(chosen)
+    if waiting_tokens == 0:
+        return 0.0
+    ahead = queue.ahead_of(asker.request.tenant, asker.weight, chosen, continuing=asker.request.continuing)
+    return min(1.0, ahead.tokens / waiting_tokens)
+
+
+def _held(replica: AwaitedReplica, key: int, rank: int) -> tuple[int, int]:
+    """Return what is kept for a holder of the shadow reservation that is not counted among the work ahead."""
+    shadow = replica.shadow
+    if shadow is None or shadow.key == key or shadow.rank <= rank:
+        return 0, 0
+    return shadow.total_tokens, shadow.sequences
+
+
+def _bulk_lack_tokens(tokens: int, rank: int, replica: AwaitedReplica, now: float) -> int:
+    """Return what all work must release until bulk's part of the budget has room, if what comes free is mixed alike."""
+    held = replica.ledger.tokens_of(Lane.BULK)
+    room = replica.bulk_room_tokens(replica.budget.bulk.reserved_max_ratio, now)
+    if math.isinf(room):
+        return 0
+    ahead = sum(queued.tokens for queued in replica.queued[service_rank(Lane.BULK, PriorityClass.HIGH) : rank + 1])
+    lack = min(tokens + ahead - room, held)
+    return max(0, math.ceil(lack * replica.ledger.active_tokens / held))

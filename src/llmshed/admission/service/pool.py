@@ -1,0 +1,251 @@
+"""What the replicas of one pool share: the queues of its lanes, and what is learnt of its waits."""
+
+from collections.abc import Iterable, Iterator
+
+from llmshed.admission.budget import Reservation
+from llmshed.admission.ledger import Charge
+from llmshed.admission.options import options_on
+from llmshed.admission.policy import LanePolicy
+from llmshed.admission.queueing.line import LaneQueue
+from llmshed.admission.queueing.waiting import Waiting
+from llmshed.admission.request import Lane, PriorityClass, service_rank
+from llmshed.admission.service.learning import Learnt
+from llmshed.admission.service.replica import AwaitedReplica
+from llmshed.admission.state import PoolState, QueueState
+from llmshed.admission.verdict import QueueTerms, Verdict
+
+QUEUED_LANES = (Lane.INTERACTIVE, Lane.BULK)
+"""The lanes that wait, in the order of service."""
+
+
+class Pool:
+    """The queues and the replicas of one pool.
+
+    `look_at` is when time alone may let something start, or when a waiting request comes to its shadow reservation;
+    `changed` says that something else may let one start.
+    """
+
+    def __init__(self, name: str) -> None:
+        """Start without replicas, and with nobody waiting."""
+        self.name = name
+        self.replicas: dict[str, AwaitedReplica] = {}
+        self.queues = {lane: LaneQueue() for lane in QUEUED_LANES}
+        self.learnt = Learnt()
+        self.look_at: float | None = None
+        self.changed = False
+        self._options: dict[int, dict[str, Reservation | None]] = {}
+
+    def __iter__(self) -> Iterator[AwaitedReplica]:
+        """Yield the replicas in the order in which they came up."""
+        return iter(self.replicas.values())
+
+    @property
+    def waiting(self) -> int:
+        """Return how many requests wait here."""
+        return sum(map(len, self.queues.values()))
+
+    def __contains__(self, key: int) -> bool:
+        """Say whether a request waits here."""
+        return any(key in queue for queue in self.queues.values())
+
+    def waits_above(self, rank: int) -> bool:
+        """Say whether anything of a better rank waits."""
+        return any(queued.requests for replica in self for queued in replica.queued[:rank])
+
+    def safe_budget_tokens(self) -> int:
+        """Return the safe budgets of the replicas that are up, together."""
+        return sum(replica.budget.safe_budget_tokens for replica in self if replica.up)
+
+    def most_queued_tokens(self, lane_policy: LanePolicy) -> int:
+        """Return the bound of a lane's queue in tokens."""
+        return self.safe_budget_tokens() if lane_policy.queue_tokens is None else lane_policy.queue_tokens
+
+    def queue_terms(self, lane: Lane, lane_policy: LanePolicy) -> QueueTerms:
+        """Return a lane's queue as it is now, and its bounds."""
+        queue = self.queues[lane]
+        return QueueTerms(
+            requests=len(queue),
+            tokens=queue.tokens,
+            most_requests=lane_policy.queue_requests,
+            most_tokens=self.most_queued_tokens(lane_policy),
+            max_residence_seconds=lane_policy.max_residence_seconds,
+        )
+
+    def join(self, waiting: Waiting, now: float) -> None:
+        """Let a request wait, charged to its preferred replica."""
+        self._charge(waiting, 1)
+        self.changed = True
+        self.queues[waiting.chosen.lane].join(waiting, now)
+        self._tell_bulk(now)
+
+    def leave(self, key: int, now: float) -> Waiting:
+        """Take a request out of its queue, whatever comes next; its shadow reservation goes with it."""
+        queue = next(queue for queue in self.queues.values() if key in queue)
+        waiting = queue.leave(key)
+        self._uncharge(waiting, now)
+        return waiting
+
+    def take_expired(self, now: float) -> list[Waiting]:
+        """Take out all whose wait is over."""
+        expired = [waiting for queue in self.queues.values() for waiting in queue.take_expired(now)]
+        for waiting in expired:
+            self._uncharge(waiting, now)
+        return expired
+
+    def next_expiry(self) -> float | None:
+        """Return when the next wait is over; None while nobody waits."""
+        return _earliest(queue.next_expiry() for queue in self.queues.values())
+
+    def is_due(self, now: float) -> bool:
+        """Say whether somebody waits and may start by what happened or by the time that passed."""
+        return self.waiting > 0 and (self.changed or (self.look_at is not None and self.look_at <= now))
+
+    def next_wakeup(self) -> float | None:
+        """Return when the next wait is over or may end; None while nobody waits."""
+        return _earliest((self.next_expiry(), self.look_at)) if self.waiting else None
+
+    def reservation_on(self, waiting: Waiting, replica: AwaitedReplica) -> Reservation | None:
+        """Return what a waiting request would hold on a replica; None where it could never run."""
+        known = self._options.setdefault(waiting.key, {})
+        name = replica.spec.name
+        if name not in known:
+            (option,) = options_on((replica,), waiting.request, waiting.lane_policy)
+            possible = option.possible(waiting.request) and option.takes_prompt(waiting.request, waiting.chosen.lane)
+            known[name] = option.reservation if possible else None
+        return known[name]
+
+    def waiting_for(self, name: str) -> list[Waiting]:
+        """Return all who wait with that replica as the preferred one."""
+        return [waiting for queue in self.queues.values() for waiting in queue if waiting.replica == name]
+
+    def move_to_another(self, waiting: Waiting) -> bool:
+        """Charge a waiting request to the replica that is up with the least waiting work; False if there is none."""
+        homes = [r for r in self if r.up and r.spec.name != waiting.replica and self.reservation_on(waiting, r)]
+        if not homes:
+            return False
+        home = min(homes, key=lambda r: (sum(queued.tokens for queued in r.queued), r.spec.name))
+        self._charge(waiting, -1)
+        waiting.replica = home.spec.name
+        self._charge(waiting, 1)
+        return True
+
+    def interactive_came(self, now: float) -> None:
+        """Note that an interactive request arrived, whatever became of it."""
+        for replica in self:
+            replica.interactive_came(now)
+
+    def take(self, charge: Charge, replica: AwaitedReplica, verdict: Verdict, weight: float, now: float) -> None:
+        """Charge a dispatched request to a replica, and to its tenant's share."""
+        replica.take(charge, now)
+        self.queues[charge.lane].served(charge.tenant, weight, charge.reservation.total_tokens)
+        self.learnt.dispatched(_rank(verdict), charge.reservation.total_tokens, charge.reservation.input_tokens, now)
+
+    def give_back(self, replica: AwaitedReplica, key: int, now: float) -> Charge:
+        """Free a request's charge; somebody may start now."""
+        charge = replica.give_back(key, now)
+        self.learnt.released(charge.reservation.total_tokens, now)
+        self.changed = True
+        return charge
+
+    def settle(self, charge: Charge, weight: float, output_tokens: int) -> None:
+        """Correct a tenant's share by what its request really used."""
+        unused = charge.reservation.output_tokens + charge.reservation.overrun_tokens - output_tokens
+        self.queues[charge.lane].settle(charge.tenant, weight, -unused)
+
+    def learn_answer(self, replica: AwaitedReplica, charge: Charge, output_tokens: int, now: float) -> None:
+        """Learn length and pace from an answer that ended by itself."""
+        sequences = charge.reservation.sequences
+        self.learnt.outputs.learn(charge.lane, round(output_tokens / sequences))
+        if charge.streamed and charge.first_token_at is not None and sequences == 1:
+            replica.pace.learn(now - charge.first_token_at, output_tokens)
+
+    def full_tokens_per_second(self, lane: Lane, ceiling_tokens: int) -> float:
+        """Return the rate at which a full pool gives tokens back: safe budget / mean time that a request holds them."""
+        output_tokens = self.learnt.outputs.remaining_tokens(lane, 0.0, max(1, ceiling_tokens))
+        rates = (r.budget.safe_budget_tokens / (output_tokens * r.decode_seconds_per_token) for r in self if r.up)
+        return max(1.0, sum(rates))
+
+    def note_accepted(self, verdict: Verdict) -> None:
+        """Note work that was dispatched or queued on its arrival."""
+        reservation = _reservation(verdict)
+        self.learnt.ghosts.accepted(_rank(verdict), reservation.total_tokens, reservation.input_tokens)
+
+    def note_withdrawn(self, waiting: Waiting) -> None:
+        """Note accepted work that left its queue without a dispatch."""
+        self.learnt.ghosts.withdrawn(waiting.rank, waiting.total_tokens, waiting.input_tokens)
+
+    def note_refused(self, verdict: Verdict, now: float) -> None:
+        """Promise room to a refused request, and follow it until it would have fit."""
+        if verdict.delay is None or verdict.lane is None or verdict.equation is None:
+            return
+        tokens = _reservation(verdict).total_tokens
+        full_rate = self.full_tokens_per_second(verdict.lane, verdict.output_ceiling_tokens or 1)
+        lack_tokens = max(0, tokens - verdict.equation.headroom_tokens)
+        self.learnt.promised(_rank(verdict), tokens, full_rate, now)
+        self.learnt.follow(_rank(verdict), verdict.delay, lack_tokens, now)
+
+    def state(self, now: float) -> PoolState:
+        """Return a frozen snapshot."""
+        oldest = {lane: queue.oldest_joined_at() for lane, queue in self.queues.items()}
+        return PoolState(
+            name=self.name,
+            queues=tuple(
+                QueueState(lane, cls, queue.requests_of(cls), queue.tokens_of(cls), queue.input_tokens_of(cls))
+                for lane, queue in self.queues.items()
+                for cls in PriorityClass
+            ),
+            oldest_age_seconds={lane: 0.0 if at is None else now - at for lane, at in oldest.items()},
+            factors=tuple(factor.value(now) for factor in self.learnt.factors),
+            promised_seconds=tuple(promise.seconds(now) for promise in self.learnt.promises),
+            ghosts=len(self.learnt.ghosts),
+        )
+
+    def check(self) -> list[str]:
+        """Return the invariants that do not hold: queues hold, and replicas are charged with just what waits."""
+        wrong = [text for queue in self.queues.values() for text in queue.check()]
+        everyone = [w for queue in self.queues.values() for w in queue]
+        for name, replica in self.replicas.items():
+            for rank, queued in enumerate(replica.queued):
+                mine = [w for w in everyone if w.replica == name and w.rank == rank]
+                counted = (len(mine), sum(w.total_tokens for w in mine), sum(w.input_tokens for w in mine))
+                if counted != (queued.requests, queued.tokens, queued.input_tokens):
+                    wrong.append(f"{name}: rank {rank} is charged with {queued}, {counted} wait")
+            if replica.shadow is not None and replica.shadow not in everyone:
+                wrong.append(f"{name}: request {replica.shadow.key} holds the shadow reservation and does not wait")
+            wrong += [f"{name}: {text}" for text in replica.window.check()]
+        wrong += [f"request {w.key} waits for {w.replica}" for w in everyone if w.replica not in self.replicas]
+        return wrong
+
+    def _uncharge(self, waiting: Waiting, now: float) -> None:
+        self._charge(waiting, -1)
+        self._options.pop(waiting.key, None)
+        self._tell_bulk(now)
+
+    def _charge(self, waiting: Waiting, sign: int) -> None:
+        replica = self.replicas[waiting.replica]
+        replica.queued[waiting.rank].add(waiting, sign)
+        if sign < 0 and replica.shadow is waiting:
+            replica.shadow = None
+            self.changed = True
+
+    def _tell_bulk(self, now: float) -> None:
+        """Tell the windows whether bulk waits, since its floor credit grows only then."""
+        waits = len(self.queues[Lane.BULK]) > 0
+        for replica in self:
+            replica.window.bulk_waits(now, waiting=waits)
+
+
+def _rank(verdict: Verdict) -> int:
+    if verdict.lane is None or verdict.priority_class is None:
+        raise ValueError("a verdict that charges names lane and class")
+    return service_rank(verdict.lane, verdict.priority_class)
+
+
+def _reservation(verdict: Verdict) -> Reservation:
+    if verdict.reservation is None:
+        raise ValueError("a verdict that charges names its reservation")
+    return verdict.reservation
+
+
+def _earliest(times: Iterable[float | None]) -> float | None:
+    return min((at for at in times if at is not None), default=None)

@@ -1,0 +1,95 @@
+"""Who is dispatched next when something came free: the order of service, who may pass whom, the shadow reservation.
+
+Ranks are served in order, and inside a rank in the fair order of its queue. One who does not fit is passed by those
+behind it of the same rank; nobody of a lower rank goes while anybody of a higher one waits, except bulk within its
+floor. Who has used half of its residence, or is covered by bulk's floor credit, takes the shadow reservation of its
+replica: freed tokens then accrue to it.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from llmshed.admission.queueing.waiting import Waiting
+from llmshed.admission.request import Lane, PriorityClass
+from llmshed.admission.service.choice import MOST_LOOKED_AT
+from llmshed.admission.service.fitting import Candidate, fits, has_room
+from llmshed.admission.service.pool import QUEUED_LANES, Pool
+from llmshed.admission.service.replica import AwaitedReplica
+
+
+def next_start(pool: Pool, now: float) -> tuple[Waiting, AwaitedReplica] | None:
+    """Return the next waiting request that may be dispatched, and where; None when none may.
+
+    The caller dispatches it and asks again. On None `pool.look_at` says when time alone may change the answer.
+    """
+    pool.look_at = None
+    pool.changed = False
+    above_waits = False
+    for lane in QUEUED_LANES:
+        queue = pool.queues[lane]
+        for priority_class in PriorityClass:
+            if not queue.requests_of(priority_class):
+                continue
+            floor_only = above_waits and lane is Lane.BULK
+            if above_waits and not floor_only:
+                return None
+            looked = list(islice(queue.in_order(priority_class, now), MOST_LOOKED_AT))
+            _shadow(looked[0], pool, now)
+            found = _first_fit(looked, pool, now, floor_only=floor_only)
+            if found is not None:
+                return found
+            _look_again(pool, looked[0], now)
+            if lane is Lane.BULK:
+                return None
+            above_waits = True
+    return None
+
+
+def _first_fit(
+    looked: Iterable[Waiting], pool: Pool, now: float, *, floor_only: bool
+) -> tuple[Waiting, AwaitedReplica] | None:
+    usable = [replica for replica in pool if replica.up and replica.free_tokens > 0 and replica.free_sequences > 0]
+    if not usable:
+        return None
+    for waiting in looked:
+        fitting = [r for r in usable if _fits_on(waiting, r, pool, now, floor_only=floor_only)]
+        if fitting:
+            return waiting, min(fitting, key=lambda replica: (replica.window.busy_seconds(now), replica.spec.name))
+    return None
+
+
+def _fits_on(waiting: Waiting, replica: AwaitedReplica, pool: Pool, now: float, *, floor_only: bool) -> bool:
+    reservation = pool.reservation_on(waiting, replica)
+    if reservation is None:
+        return False
+    return fits(Candidate(waiting.key, waiting.chosen.lane, reservation, floor_only), replica, now)
+
+
+def _shadow(head: Waiting, pool: Pool, now: float) -> None:
+    """Give the first of its rank the shadow reservation of its replica, if it is due and nobody else has it."""
+    replica = pool.replicas[head.replica]
+    if replica.shadow is not None or not replica.up:
+        return
+    if now >= head.ages_at or _floor_covers(head, replica, now):
+        replica.shadow = head
+
+
+def _floor_covers(head: Waiting, replica: AwaitedReplica, now: float) -> bool:
+    return head.chosen.lane is Lane.BULK and replica.shared and replica.window.within_floor(head.input_tokens, now)
+
+
+def _look_again(pool: Pool, head: Waiting, now: float) -> None:
+    """Note when the first of a rank may start, or comes to its shadow reservation, by the passage of time alone."""
+    times = [at for at in _times(pool, head, now) if at > now]
+    if times:
+        pool.look_at = min(times) if pool.look_at is None else min(pool.look_at, *times)
+
+
+def _times(pool: Pool, head: Waiting, now: float) -> Iterator[float]:
+    yield head.ages_at
+    candidate = Candidate(head.key, head.chosen.lane, head.reservation)
+    for replica in pool:
+        if replica.up and has_room(candidate, replica, now):
+            ready_at = replica.window.ready_at(candidate.lane, head.input_tokens, now)
+            if ready_at is not None:
+                yield ready_at
