@@ -14,6 +14,7 @@ from aiohttp import web
 
 from fakes.door import door, request, spec
 from fakes.loops import AsyncTest, on_both_loops
+from llmshed.admission.request import Request
 from llmshed.admission.verdict import Verdict
 from llmshed.clock import SystemClock
 from llmshed.config.server import UpstreamSettings
@@ -37,6 +38,22 @@ class Heard:
     """What the relay told of the replicas, in order."""
 
     signs: list[tuple[str, str]] = field(default_factory=list)
+    running: set[int] = field(default_factory=set)
+    pieces: int = 0
+
+    def sent(self, replica: str, request: Request, output_ceiling_tokens: int) -> None:
+        assert replica
+        assert output_ceiling_tokens
+        self.running.add(request.key)
+
+    def heard(self, replica: str, key: int) -> None:
+        assert replica
+        assert key in self.running
+        self.pieces += 1
+
+    def ended(self, replica: str, key: int) -> None:
+        assert replica
+        self.running.discard(key)
 
     def answered(self, replica: str) -> None:
         self.signs.append(("answered", replica))
@@ -90,6 +107,7 @@ class Front:
         self.driver.close()
         assert self.driver.violations() == ()
         assert self.driver.live == 0
+        assert self.heard.running == set()
 
     @property
     def port(self) -> int:

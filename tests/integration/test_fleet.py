@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fakes.engine import free_port
+from fakes.signals_seen import SignalsSeen
 from fakes.tgi import WordCounter, WordTgi
 from llmshed.admission.controller import AdmissionController
 from llmshed.admission.reasons import Reason
@@ -30,10 +31,11 @@ from llmshed.tokenizing.probes import PROBES
 FAST = UpstreamSettings(probe_interval_seconds=0.02, probe_timeout_seconds=0.3)
 
 
-class Counted:
+class Counted(SignalsSeen):
     """What the observer was told."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.failures: list[tuple[str, UpstreamErrorKind]] = []
         self.mismatches = 0
 

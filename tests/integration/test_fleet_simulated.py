@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from fakes.signals_seen import SignalsSeen
 from llmshed.admission.controller import AdmissionController
 from llmshed.admission.policy import UNCALIBRATED
 from llmshed.admission.settings import admission_policy
@@ -19,10 +20,11 @@ from llmshed.observability.metrics import UpstreamErrorKind
 from llmshed.tokenizing.prompts import TextPrompt
 
 
-class Mismatches:
+class Mismatches(SignalsSeen):
     """Counts what the self-check reports."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.seen = 0
 
     def upstream_failed(self, replica: str, kind: UpstreamErrorKind) -> None:

@@ -13,6 +13,7 @@ from conftest import Cli
 from llmshed.admission.budget import Equation, Reservation
 from llmshed.admission.reasons import REASON_TABLE, Reason, Retry
 from llmshed.admission.request import Lane
+from llmshed.admission.signals.readings import Signal
 from llmshed.admission.state import ControllerState, ReplicaState
 from llmshed.admission.verdict import Advice, Decision, Verdict
 from llmshed.engines.base import Dialect
@@ -110,6 +111,8 @@ def metric_rows() -> set[tuple[str, str, str]]:
     replica = ReplicaState("r", "p", True, "profile/1", Equation(1, 0, 0, 0, 0, 1), 0, {})  # noqa: FBT003 - `up`
     metrics.state.state = ControllerState((replica,), draining=False, live_requests=0)
     metrics.know_replicas((replica,))
+    for seen in (metrics.budget_factor, metrics.signal_age, metrics.metrics_up):
+        seen.of("r")
     rows = set()
     for family in metrics.registry.collect():
         name = f"{family.name}_total" if family.type == "counter" else family.name
@@ -134,6 +137,7 @@ def test_the_metrics_page_lists_the_values_of_its_labels(repository: Path) -> No
     assert values["size"] == ", ".join(f"`{size}`" for size in QueueSize)
     assert values["decision"] == ", ".join([*(f"`{decision}`" for decision in Decision), "`none`"])
     assert values["lane"] == ", ".join([*(f"`{lane}`" for lane in Lane), "`none`"])
+    assert values["signal"].startswith(", ".join(f"`{signal}`" for signal in Signal))
 
 
 def test_no_label_can_name_a_client() -> None:

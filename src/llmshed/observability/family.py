@@ -21,3 +21,8 @@ class Family(Generic[Instrument]):
             child = self._metric.labels(*labels) if labels else self._metric
             self._children[labels] = child
         return child
+
+    def forget(self, *labels: str) -> None:
+        """Export the child with these label values no more, if there is one."""
+        if self._children.pop(labels, None) is not None:
+            self._metric.remove(*labels)

@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disa
 from llmshed import __version__
 from llmshed.admission.reasons import Reason
 from llmshed.admission.request import Lane, PriorityClass
+from llmshed.admission.signals.readings import Signal
 from llmshed.admission.state import ReplicaState
 from llmshed.admission.verdict import Decision
 from llmshed.observability.endings import Ending
@@ -86,11 +87,13 @@ class Metrics:
         self._start_at_zero()
 
     def know_replicas(self, replicas: Iterable[ReplicaState]) -> None:
-        """Export the errors of these replicas and the mismatches of their pools as 0 until there are any."""
+        """Export errors and bad signals of these replicas and mismatches of their pools as 0 until there are any."""
         for replica in replicas:
             self.count_mismatches.of(replica.pool)
             for kind in UpstreamErrorKind:
                 self.upstream_errors.of(replica.name, kind)
+            for signal in Signal:
+                self.signals.of(replica.name, signal)
 
     def _define_requests(self) -> None:
         self.requests = self._counter(
@@ -156,6 +159,20 @@ class Metrics:
         )
         self.count_mismatches = self._counter(
             "llmshed_count_mismatch_total", "Token counts that differed from the engine's own.", ("pool",)
+        )
+        self.budget_factor = self._gauge(
+            "llmshed_replica_budget_factor", "Share of its safe budget that signals leave a replica.", ("replica",)
+        )
+        self.signals = self._counter(
+            "llmshed_replica_signals_total", "Bad signals of a replica, by what was wrong.", ("replica", "signal")
+        )
+        self.signal_age = self._gauge(
+            "llmshed_replica_signal_age_seconds", "How long ago a replica's metrics last told anything.", ("replica",)
+        )
+        self.metrics_up = self._gauge(
+            "llmshed_replica_metrics_up",
+            "Whether a replica's metrics told anything when last asked for.",
+            ("replica",),
         )
         self.fastokens_dropped = self._counter(
             "llmshed_fastokens_dropped_total", "Tokenizers that fastokens was found to count otherwise, and left.", ()

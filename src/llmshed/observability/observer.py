@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from prometheus_client import Metric, generate_latest
 
 from llmshed.admission.request import Lane, PriorityClass
+from llmshed.admission.signals.readings import Signal
 from llmshed.admission.state import ControllerState
 from llmshed.observability.decisions import DecisionLine, DecisionLog
 from llmshed.observability.endings import Ending
@@ -75,6 +76,27 @@ class Observer:
     def upstream_failed(self, replica: str, kind: UpstreamErrorKind) -> None:
         """Count a request that a replica failed."""
         self._metrics.upstream_errors.of(replica, kind).inc()
+
+    def budget_governed(self, replica: str, factor: float) -> None:
+        """Set the share of its safe budget that signals leave a replica."""
+        self._metrics.budget_factor.of(replica).set(factor)
+
+    def signal_seen(self, replica: str, signal: Signal) -> None:
+        """Count a bad signal of a replica."""
+        self._metrics.signals.of(replica, signal).inc()
+
+    def metrics_read(self, replica: str, *, told: bool) -> None:
+        """Note whether a replica's metrics told anything when they were last asked for."""
+        self._metrics.metrics_up.of(replica).set(told)
+
+    def signals_aged(self, replica: str, seconds: float) -> None:
+        """Set how long ago a replica's metrics last told anything."""
+        self._metrics.signal_age.of(replica).set(seconds)
+
+    def signals_forgotten(self, replica: str) -> None:
+        """Show no gauge of signals of a replica that serves no more."""
+        for gauge in (self._metrics.budget_factor, self._metrics.signal_age, self._metrics.metrics_up):
+            gauge.forget(replica)
 
     def count_mismatched(self, pool: str) -> None:
         """Count a prompt that the engine counted otherwise."""

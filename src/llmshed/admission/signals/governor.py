@@ -96,7 +96,7 @@ class BudgetGovernor:
         """
         self._step_back(now)
         whole = spec.budget.safe_budget_tokens
-        safe = max(math.ceil(self._factor * whole), spec.limits.max_total_tokens)
+        safe = max(math.ceil(round(self._factor * whole, 6)), spec.limits.max_total_tokens)
         return spec.budget if safe >= whole else _with_safe_budget(spec.budget, safe)
 
     def next_change(self) -> float | None:

@@ -108,7 +108,7 @@ class Daemon:
 
     def _check(self) -> None:
         observer, counting = self.gateway.observer, self.gateway.counting
-        observer.self_checked(self.gateway.driver.violations())
+        observer.self_checked(self.gateway.driver.violations() + self.gateway.fleet.violations())
         observer.counting_queue(QueueSize.SMALL, counting.small_queue_bytes)
         observer.counting_queue(QueueSize.LARGE, counting.large_queue_bytes)
 

@@ -17,6 +17,15 @@ from llmshed.observability.metrics import UpstreamErrorKind
 class TrafficListener(Protocol):
     """Who wants to know how live traffic fares with each replica."""
 
+    def sent(self, replica: str, request: Request, output_ceiling_tokens: int) -> None:
+        """Note that a request is on its way to the replica; `ended` is owed for it."""
+
+    def heard(self, replica: str, key: int) -> None:
+        """Note that data of a stream came; called for every piece of it."""
+
+    def ended(self, replica: str, key: int) -> None:
+        """Note that a request runs on the replica no more, whether it was ever on its way there or not."""
+
     def answered(self, replica: str) -> None:
         """Note that the replica served a request, or refused it for the client's own fault."""
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import Awaitable, Callable
 
 from aiohttp import web
@@ -72,7 +73,10 @@ class Relay:
                 outcome.verdict = successor.verdict
                 with successor as ticket:
                     try:
-                        return await self._exchange(job, ticket, outcome)
+                        try:
+                            return await self._exchange(job, ticket, outcome)
+                        finally:
+                            self._listener.ended(ticket.replica, ticket.key)
                     except NotSentError:
                         successor = await self._elsewhere(ticket, outcome)
             return self._refuse(job, successor, outcome)
@@ -86,7 +90,8 @@ class Relay:
     async def _exchange(self, job: RelayJob, ticket: Ticket, outcome: RelayOutcome) -> web.StreamResponse:
         """Try one replica and end the ticket, unless the replica read no byte."""
         streamed = job.call.streamed
-        stream = StreamRelay(job, ticket, outcome, self._clock, self._write_stall_seconds) if streamed else None
+        heard = functools.partial(self._listener.heard, ticket.replica, ticket.key)
+        stream = StreamRelay(job, ticket, outcome, self._clock, self._write_stall_seconds, heard) if streamed else None
         try:
             response = await self._within_term(job, ticket, stream, outcome)
         except ExchangeError as error:
@@ -132,6 +137,7 @@ class Relay:
         def on_connected() -> None:
             outcome.sent_at = self._clock.now()
             outcome.phase = Phase.PREFILL
+            self._listener.sent(ticket.replica, job.admitted, ticket.verdict.output_ceiling_tokens or 0)
 
         async def send() -> UpstreamAnswer:
             try:

@@ -38,14 +38,21 @@ class StreamRelay:
     """
 
     def __init__(
-        self, job: RelayJob, ticket: Ticket, outcome: RelayOutcome, clock: Clock, write_stall_seconds: float
+        self,
+        job: RelayJob,
+        ticket: Ticket,
+        outcome: RelayOutcome,
+        clock: Clock,
+        write_stall_seconds: float,
+        heard: Callable[[], None],
     ) -> None:
-        """Prepare to relay the answer to `job`, whose hold is `ticket`."""
+        """Prepare to relay the answer to `job`, whose hold is `ticket`; `heard` is called when data has come."""
         self._job = job
         self._ticket = ticket
         self._outcome = outcome
         self._clock = clock
         self._write_stall_seconds = write_stall_seconds
+        self._heard = heard
         self._reader = job.engine.stream_reader(job.call)
         self._loop = asyncio.get_running_loop()
         self._silent_until = float("inf")
@@ -187,6 +194,7 @@ class StreamRelay:
         elif facts.data_events > self._data_events:
             self._data_events = facts.data_events
             self._silent_until = self._loop.time() + self._job.timeouts.idle_seconds
+            self._heard()
 
     def _told(self, failure: EngineFailure, kind: UpstreamErrorKind = UpstreamErrorKind.STREAM) -> ExchangeError:
         return told_by_engine(failure, kind, self._job, self._ticket.verdict)

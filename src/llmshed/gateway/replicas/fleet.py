@@ -8,6 +8,7 @@ from typing import Protocol
 
 from llmshed.admission.events import PolicyChanged, ReplicaDown, ReplicaRemoved, ReplicaUp
 from llmshed.admission.policy import ReplicaSpec
+from llmshed.admission.request import Request
 from llmshed.admission.settings import admission_policy
 from llmshed.clock import Clock
 from llmshed.config.addresses import SIMULATED
@@ -21,7 +22,9 @@ from llmshed.gateway.relay.upstream import UpstreamClient
 from llmshed.gateway.replicas.life import ReplicaLife
 from llmshed.gateway.replicas.pool_tools import CounterLoader, CounterShelf, PoolPlan
 from llmshed.gateway.replicas.serving import CountMismatchError, Meeting, Serving
+from llmshed.gateway.replicas.signals import SignalMeans, SignalObserver
 from llmshed.gateway.replicas.simulated import SimulatedReplicas
+from llmshed.gateway.replicas.watches import SignalWatches
 from llmshed.gateway.tasks import Spawned, Tasks
 from llmshed.observability.metrics import UpstreamErrorKind
 from llmshed.tokenizing.base import PromptCounter
@@ -32,7 +35,7 @@ _FORGOTTEN_SECONDS = 0.2
 """How often a removed simulated replica is looked at."""
 
 
-class FleetObserver(Protocol):
+class FleetObserver(SignalObserver, Protocol):
     """Who counts what the fleet sees."""
 
     def upstream_failed(self, replica: str, kind: UpstreamErrorKind) -> None:
@@ -77,6 +80,7 @@ class Fleet:
         self._observer = observer
         self._shelf = CounterShelf(load)
         self._tasks = Tasks()
+        self._signals = SignalWatches(SignalMeans(driver, upstream, clock, observer), self._tasks)
         self._simulated = SimulatedReplicas()
         self._members: dict[str, _Member] = {}
         self._config: Config | None = None
@@ -184,10 +188,27 @@ class Fleet:
             if member.pool == pool and member.up and member.serving is not None
         )
 
+    def violations(self) -> tuple[str, ...]:
+        """Return the invariants that do not hold, as sentences; empty when all do."""
+        return self._signals.violations()
+
     # What live traffic tells.
+
+    def sent(self, replica: str, request: Request, output_ceiling_tokens: int) -> None:
+        """Expect an answer of the replica."""
+        self._signals.sent(replica, request, output_ceiling_tokens)
+
+    def heard(self, replica: str, key: int) -> None:
+        """Take data for a sign that the replica works."""
+        self._signals.heard(replica, key)
+
+    def ended(self, replica: str, key: int) -> None:
+        """Expect nothing more for a request."""
+        self._signals.ended(replica, key)
 
     def answered(self, replica: str) -> None:
         """Take an answer for a sign of health."""
+        self._signals.spoke(replica)
         life = self._life(replica)
         if life is not None:
             life.health.answered(self._clock.now())
@@ -200,11 +221,15 @@ class Fleet:
             return
         match kind:
             case UpstreamErrorKind.BUSY:
+                self._signals.spoke(replica)
                 life.health.answered(self._clock.now())
             case UpstreamErrorKind.NOT_SENT:
                 life.health.refused()
                 life.suspect()
-            case UpstreamErrorKind.LOST | UpstreamErrorKind.STATUS | UpstreamErrorKind.STREAM:
+            case UpstreamErrorKind.STATUS | UpstreamErrorKind.STREAM:
+                self._signals.spoke(replica)
+                life.suspect()
+            case UpstreamErrorKind.LOST:
                 life.suspect()
             case UpstreamErrorKind.FIRST_BYTE_TIMEOUT | UpstreamErrorKind.IDLE_TIMEOUT:
                 pass
@@ -238,6 +263,7 @@ class Fleet:
         for _ in serving.self_check.mismatches:
             self._observer.count_mismatched(member.pool)
         self._driver.tell(ReplicaUp(serving.spec))
+        self._signals.came_up(name, member.plan, serving)
         self._first_up.set()
         _log.info(
             "replica_up",
@@ -259,6 +285,7 @@ class Fleet:
         if not member.up:
             return
         member.up = False
+        self._signals.went_down(name)
         self._driver.tell(ReplicaDown(name))
         _log.warning("replica_down", extra={"replica": name, "pool": member.pool, "cause": cause})
 
@@ -311,6 +338,7 @@ class Fleet:
     def _let_go(self, name: str) -> None:
         member = self._members.pop(name)
         self._end_life(member)
+        self._signals.went_down(name)
         if member.serving is not None:
             self._driver.tell(ReplicaRemoved(name))
         if member.settings.url == SIMULATED:

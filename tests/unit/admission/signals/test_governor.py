@@ -167,6 +167,7 @@ VALUES = st.none() | st.floats(allow_nan=True, allow_infinity=True) | st.floats(
 TOLD = st.tuples(st.floats(0.0, 30.0), st.sampled_from(["hear", "stalled", "recovered"]), VALUES, VALUES, VALUES)
 
 
+@pytest.mark.slow
 @given(st.lists(TOLD, max_size=60))
 def test_never_above_the_whole_never_below_the_floor_and_whole_again_after_silence(
     told: list[tuple[float, str, float | None, float | None, float | None]],
@@ -191,6 +192,7 @@ def test_never_above_the_whole_never_below_the_floor_and_whole_again_after_silen
     assert not governor.causes
 
 
+@pytest.mark.slow
 @given(st.integers(1, 200))
 def test_the_announced_wake_ups_alone_lead_back_to_the_whole(readings: int) -> None:
     governor, mine = BudgetGovernor(), spec()
