@@ -4,6 +4,7 @@ Weights are powers of two and tokens whole, so that all counters are exact and o
 """
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -159,5 +160,5 @@ class Lane(RuleBasedStateMachine):
             assert list(self.queue.in_order(priority_class, self.now)) == self.plain.order(priority_class, self.now)
 
 
-TestLane = Lane.TestCase
-TestLane.settings = settings(max_examples=25, stateful_step_count=40)  # sorting a list at every step takes its time
+TestLane = pytest.mark.slow(Lane.TestCase)
+TestLane.settings = settings(max_examples=40, stateful_step_count=40)  # sorting a list at every step takes its time
