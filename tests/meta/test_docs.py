@@ -23,7 +23,7 @@ from llmshed.gateway.contract.problem import Problem
 from llmshed.gateway.contract.refusals import ContractWriter
 from llmshed.observability.decisions import DecisionLine
 from llmshed.observability.endings import Ending, Phase
-from llmshed.observability.metrics import Metrics, QueueSize, UpstreamErrorKind
+from llmshed.observability.metrics import REPEATED, Metrics, QueueSize, UpstreamErrorKind
 
 RETRY_WORDS = {Retry.NEVER: "retry never", Retry.LATER: "retry later", Retry.UNSAFE: "retry unsafe"}
 
@@ -133,7 +133,8 @@ def test_the_metrics_page_lists_every_metric_once_with_its_type_and_labels(repos
 
 def test_the_metrics_page_lists_the_values_of_its_labels(repository: Path) -> None:
     values = {row[0].strip("`"): row[1] for row in rows_of(repository / "docs" / "metrics.md", "Label values")}
-    assert values["kind"] == ", ".join(f"`{kind}`" for kind in UpstreamErrorKind)
+    assert values["kind` of errors"] == ", ".join(f"`{kind}`" for kind in UpstreamErrorKind)
+    assert values["kind` of repeats"] == ", ".join(f"`{kind}`" for kind in REPEATED)
     assert values["size"] == ", ".join(f"`{size}`" for size in QueueSize)
     assert values["decision"] == ", ".join([*(f"`{decision}`" for decision in Decision), "`none`"])
     assert values["lane"] == ", ".join([*(f"`{lane}`" for lane in Lane), "`none`"])

@@ -10,6 +10,7 @@ from typing import Any, Self
 import orjson
 
 from llmshed.admission.budget import Equation, Reservation
+from llmshed.admission.echo import Arrival
 from llmshed.admission.reasons import Reason
 from llmshed.admission.report import equation_report, reservation_report
 from llmshed.admission.request import Intent, Lane, PriorityClass
@@ -71,6 +72,7 @@ class DecisionLine:
         deadline_seconds: arrival to the time by which the whole answer has to be there; None without one.
         first_token_seconds: arrival to the time by which a stream has to begin; None without one.
         retry_count: what the client says of its tries (`x-stainless-retry-count`); untrusted.
+        arrival: whether it was seen before; None where admission was not asked.
         prompt_tokens: input tokens of each prompt, empty before they were counted.
         copies: sequences of each prompt.
         asked_output_tokens: ceiling that the client asked for, for each sequence.
@@ -80,9 +82,12 @@ class DecisionLine:
         equation: the terms of the replica that decided.
         decision: what was decided; None when the client left before anything was.
         reason: why it was not served.
+        would: what was decided on a request that was let through whatever that is, as in observe mode; else None.
+        would_reason: why it would not have been served; None when it would have been, and as for `would`.
         retry_after_seconds: the wait that the client was told, after jitter.
         fingerprint: keyed hash of the body, by which a repeat of a request is known; None before it was understood.
         session: keyed hash of the session.
+        continuing: whether it goes on with a conversation that was served here; None before it was counted.
         prefix_blocks: keyed hashes of the leading blocks of the prompt.
         degradations: ladder steps that changed the answer.
         waits: where the time went.
@@ -108,6 +113,7 @@ class DecisionLine:
     deadline_seconds: float | None = None
     first_token_seconds: float | None = None
     retry_count: int | None = None
+    arrival: Arrival | None = None
     prompt_tokens: tuple[int, ...] = ()
     copies: int = 1
     asked_output_tokens: int | None = None
@@ -117,9 +123,12 @@ class DecisionLine:
     equation: Equation | None = None
     decision: Decision | None = None
     reason: Reason | None = None
+    would: Decision | None = None
+    would_reason: Reason | None = None
     retry_after_seconds: float | None = None
     fingerprint: str | None = None
     session: str | None = None
+    continuing: bool | None = None
     prefix_blocks: tuple[str, ...] = ()
     degradations: tuple[str, ...] = ()
     waits: Waits = Waits()
@@ -173,6 +182,7 @@ class DecisionLine:
             "deadline_seconds": self.deadline_seconds,
             "first_token_seconds": self.first_token_seconds,
             "retry_count": self.retry_count,
+            "arrival": self.arrival,
             "prompt_tokens": self.prompt_tokens,
             "copies": self.copies,
             "sequences": self.sequences,
@@ -186,10 +196,13 @@ class DecisionLine:
             "fits": self.equation.fits(self.reservation) if self.equation and self.reservation else None,
             "decision": self.decision,
             "reason": self.reason,
+            "would": self.would,
+            "would_reason": self.would_reason,
             "status": self.status,
             "retry_after_seconds": self.retry_after_seconds,
             "fingerprint": self.fingerprint,
             "session": self.session,
+            "continuing": self.continuing,
             "prefix_blocks": self.prefix_blocks,
             "degradations": self.degradations,
             **_rounded(self.waits),

@@ -7,11 +7,13 @@ that appears with its first event misses that event.
 
 from collections.abc import Iterable
 from enum import StrEnum
+from http import HTTPStatus
 from itertools import product
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 
 from llmshed import __version__
+from llmshed.admission.echo import Arrival
 from llmshed.admission.reasons import Reason
 from llmshed.admission.request import Lane, PriorityClass
 from llmshed.admission.signals.readings import Signal
@@ -48,6 +50,14 @@ FAILED_AFTER_ADMISSION = (
     Reason.MALFORMED,  # the engine found fault with what the gateway let through
 )
 """Why an admitted request may yet not be served."""
+REPEATED = tuple(arrival for arrival in Arrival if arrival is not Arrival.FIRST)
+WOULD_REFUSE = (
+    *(reason for reason in Reason if reason.row.status == HTTPStatus.TOO_MANY_REQUESTS),
+    Reason.CONTEXT_LIMIT,
+    Reason.OUTPUT_LIMIT,
+    Reason.LANE_LIMIT,
+)
+"""Why a request that is let through in observe mode would not have been served."""
 
 
 class UpstreamErrorKind(StrEnum):
@@ -101,8 +111,19 @@ class Metrics:
             "Requests that ended, by what admission decided and why they were not served.",
             ("lane", "decision", "reason"),
         )
+        self.would = self._counter(
+            "llmshed_would_total",
+            "Requests let through in observe mode, by what was decided and why they would not have been served.",
+            ("lane", "decision", "reason"),
+        )
         self.endings = self._counter(
             "llmshed_endings_total", "Requests that ended, by how they ended.", ("lane", "ending")
+        )
+        self.first_arrivals = self._counter(
+            "llmshed_first_arrivals_total", "Requests that admission was asked about for the first time.", ("lane",)
+        )
+        self.client_retries = self._counter(
+            "llmshed_client_retries_total", "Requests that were seen before, by how it is known.", ("lane", "kind")
         )
         self.routes = self._counter(
             "llmshed_route_requests_total", "Requests that ended, by route; unknown paths are other.", ("route",)
@@ -203,7 +224,11 @@ class Metrics:
         _touch(self.requests, ALL_LANES, (Decision.REFUSE,), Reason)
         _touch(self.requests, SERVED_LANES, (Decision.ADMIT,), (NONE, *FAILED_AFTER_ADMISSION))
         _touch(self.requests, (NONE,), (Decision.ADMIT, NONE), (NONE,))
+        _touch(self.would, SERVED_LANES, (Decision.ADMIT, Decision.QUEUE), (NONE,))
+        _touch(self.would, ALL_LANES, (Decision.REFUSE,), WOULD_REFUSE)
         _touch(self.endings, ALL_LANES, Ending)
+        _touch(self.first_arrivals, ALL_LANES)
+        _touch(self.client_retries, ALL_LANES, REPEATED)
         for histogram in (self.ttft, self.tpot, self.duration, self.output_tokens):
             _touch(histogram, SERVED_LANES)
         _touch(self.objective_requests, SERVED_LANES, PriorityClass)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from prometheus_client import Metric, generate_latest
 
+from llmshed.admission.echo import Arrival
 from llmshed.admission.request import Lane, PriorityClass
 from llmshed.admission.signals.readings import Signal
 from llmshed.admission.state import ControllerState
@@ -41,8 +42,11 @@ class Observer:
         lane = decision.lane or NONE
         metrics.in_progress.of().dec()
         metrics.requests.of(lane, decision.decision or NONE, decision.reason or NONE).inc()
+        if decision.would is not None:
+            metrics.would.of(lane, decision.would, decision.would_reason or NONE).inc()
         metrics.endings.of(lane, decision.ending).inc()
         metrics.routes.of(route_label(decision.route)).inc()
+        self._observe_arrival(decision)
         self._observe_counts(decision)
         self._observe_times(decision)
         self._judge(decision)
@@ -137,6 +141,13 @@ class Observer:
         self._metrics.know_replicas(state.replicas)
         for metric in self._metrics.registry.collect():
             yield generate_latest(_Single(metric))
+
+    def _observe_arrival(self, decision: DecisionLine) -> None:
+        lane, arrival = decision.lane or NONE, decision.arrival
+        if arrival is Arrival.FIRST:
+            self._metrics.first_arrivals.of(lane).inc()
+        elif arrival is not None:
+            self._metrics.client_retries.of(lane, arrival).inc()
 
     def _observe_counts(self, decision: DecisionLine) -> None:
         metrics = self._metrics

@@ -6,6 +6,7 @@ import orjson
 import pytest
 
 from llmshed.admission.budget import Equation, Reservation
+from llmshed.admission.echo import Arrival
 from llmshed.admission.reasons import Reason
 from llmshed.admission.request import Intent, Lane, PriorityClass
 from llmshed.admission.verdict import Decision, Verdict
@@ -55,12 +56,14 @@ def test_the_line_of_the_worked_example_holds_every_term_of_its_equation() -> No
         config_version="c1",
         streamed=True,
         retry_count=1,
+        arrival=Arrival.DECLARED,
         client_request_id="mine-7",
         prompt_tokens=(19_000,),
         asked_output_tokens=4_000,
         retry_after_seconds=3.5,
         fingerprint="f1f1",
         session="5e55",
+        continuing=True,
         prefix_blocks=("b10c", "b10d"),
         waits=Waits(counting_seconds=0.0031234567, total_seconds=0.004),
     ).with_verdict(VERDICT)
@@ -84,6 +87,7 @@ def test_the_line_of_the_worked_example_holds_every_term_of_its_equation() -> No
         "deadline_seconds": None,
         "first_token_seconds": None,
         "retry_count": 1,
+        "arrival": "declared",
         "prompt_tokens": [19_000],
         "copies": 1,
         "sequences": 1,
@@ -113,10 +117,13 @@ def test_the_line_of_the_worked_example_holds_every_term_of_its_equation() -> No
         "fits": False,
         "decision": "refuse",
         "reason": "token_budget_exhausted",
+        "would": None,
+        "would_reason": None,
         "status": 429,
         "retry_after_seconds": 3.5,
         "fingerprint": "f1f1",
         "session": "5e55",
+        "continuing": True,
         "prefix_blocks": ["b10c", "b10d"],
         "degradations": [],
         "counting_seconds": 0.003123,

@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from fakes.quietest import quietest
 from llmshed.admission.budget import Equation
+from llmshed.admission.echo import Arrival
 from llmshed.admission.reasons import Reason
 from llmshed.admission.request import Intent, Lane, PriorityClass
 from llmshed.admission.state import ControllerState, LaneUse, ReplicaState
@@ -19,7 +20,7 @@ from llmshed.config.lanes import InteractiveLane, LaneSettings
 from llmshed.observability.decisions import DecisionLine, DecisionLog, Waits
 from llmshed.observability.endings import Ending
 from llmshed.observability.goodput import objectives_of
-from llmshed.observability.metrics import FAILED_AFTER_ADMISSION, Metrics, QueueSize, UpstreamErrorKind
+from llmshed.observability.metrics import FAILED_AFTER_ADMISSION, REPEATED, Metrics, QueueSize, UpstreamErrorKind
 from llmshed.observability.observer import Observer
 
 
@@ -325,3 +326,16 @@ async def test_a_configured_replica_that_never_came_up_is_told_as_down(observer:
     assert page.value("llmshed_replica_up", replica="late", pool="main") == 0.0
     assert page.value("llmshed_replica_up", replica=known.name, pool=known.pool) == 1.0
     assert page.value("llmshed_headroom_tokens", replica="late", pool="main") is None
+
+
+def test_amplification_is_all_arrivals_over_the_first_ones(observer: Observer) -> None:
+    kinds = [Arrival.FIRST] * 4 + [Arrival.EARLY] * 3 + [Arrival.REPEAT, Arrival.DECLARED, Arrival.UNCHANGED, None]
+    for arrival in kinds:
+        observer.request_began()
+        observer.request_ended(served(arrival=arrival))
+    seen = page(observer)
+    first = seen.value("llmshed_first_arrivals_total", lane="interactive")
+    retries = {kind: seen.value("llmshed_client_retries_total", lane="interactive", kind=kind) for kind in REPEATED}
+    assert first == 4
+    assert retries == {"early": 3, "repeat": 1, "declared": 1, "unchanged_413": 1}
+    assert seen.value("llmshed_client_retries_total", lane="none", kind="early") == 0, "exported before the first one"

@@ -1,9 +1,11 @@
 """The generating routes: from the body to the end of the answer, in the order that a request lives."""
 
 from dataclasses import replace
+from http import HTTPStatus
 
 from aiohttp import web
 
+from llmshed.admission.echo import Arrival
 from llmshed.admission.policy import PoolPolicy
 from llmshed.admission.request import Request
 from llmshed.admission.verdict import Verdict
@@ -11,14 +13,19 @@ from llmshed.engines.base import Call
 from llmshed.gateway.contract.answer_headers import answer_headers
 from llmshed.gateway.contract.problem import Problem
 from llmshed.gateway.counting.call_count import CountedCall, ProvedTooLargeError, count_call, most_useful_tokens
+from llmshed.gateway.counting.pool import BacklogError
 from llmshed.gateway.daemon.app import Gateway
 from llmshed.gateway.door.problems import RefusedError
 from llmshed.gateway.door.reading import check_open, read_call
+from llmshed.gateway.door.repeats import declared_repeats, request_name
+from llmshed.gateway.door.unchanged import RefusedSize
+from llmshed.gateway.door.uncounted import UncountedError, backlog_verdict
 from llmshed.gateway.door.visit import Visit
 from llmshed.gateway.door.wishes import Wishes, read_wishes
 from llmshed.gateway.relay.job import RelayJob
+from llmshed.gateway.relay.timeouts import UNHURRIED
 from llmshed.gateway.ticket import Ticket
-from llmshed.observability.endings import Phase
+from llmshed.observability.endings import Ending, Phase
 
 
 async def serve(gateway: Gateway, visit: Visit) -> web.StreamResponse:
@@ -30,20 +37,30 @@ async def serve(gateway: Gateway, visit: Visit) -> web.StreamResponse:
     check_open(gateway, visit)
     pool, call = await read_call(gateway, visit)
     wishes = visit.wishes = read_wishes(visit.request.headers, call)
-    asked = await _counted(gateway, visit, pool, call, wishes)
-    with await _admitted(gateway, visit, asked) as ticket:
+    try:
+        asked = await _counted(gateway, visit, pool, call, wishes)
+    except UncountedError as error:
+        asked, ticket = error.request, _let_pass(gateway, visit, error)
+    else:
+        ticket = await _admitted(gateway, visit, asked)
+    with ticket:
         job = _job(gateway, visit, asked, call, ticket)
         visit.relaying = True
-        return await visit.snapshot.relay.serve(job, visit.relayed)
+        response = await visit.snapshot.relay.serve(job, visit.relayed)
+    if visit.turns is not None and visit.relayed.ending is Ending.FINISHED:
+        gateway.conversations.finished(asked.session, visit.turns, gateway.clock.now())
+    return response
 
 
 async def _counted(gateway: Gateway, visit: Visit, pool: PoolPolicy, call: Call, wishes: Wishes) -> Request:
     """Count the prompts and state the request in the core's terms.
 
     Raises:
-        RefusedError: the bytes of a prompt alone prove that no replica may take it.
+        UncountedError: it was refused for its size before and still would be, the bytes of a prompt alone prove that no
+            replica may take it, or too many wait to be counted.
     """
     visit.phase = Phase.COUNTING
+    _refuse_unchanged(gateway, visit, pool, call, wishes)
     began = gateway.clock.now()
     try:
         try:
@@ -53,6 +70,9 @@ async def _counted(gateway: Gateway, visit: Visit, pool: PoolPolicy, call: Call,
             _refuse_unless_possible(gateway, visit, _request(gateway, visit, pool, call, wishes, error.proved))
             # Refused by no limit after all, since a replica with more room came up meanwhile.
             counted = await count_call(gateway, pool, call, sizes=visit.prompt_sizes)
+    except BacklogError as error:
+        uncounted = _request(gateway, visit, pool, call, wishes, CountedCall((0,) * len(call.prompts)))
+        raise UncountedError(uncounted, backlog_verdict(error), error) from error
     finally:
         visit.counted_seconds = gateway.clock.now() - began
     visit.asked = _request(gateway, visit, pool, call, wishes, counted)
@@ -64,15 +84,44 @@ def _refuse_unless_possible(gateway: Gateway, visit: Visit, least: Request) -> N
     """Refuse what not even its least possible size lets through; a bound is never told or written down as a count."""
     verdict = gateway.driver.assess(least)
     if verdict.reason is not None:
-        visit.verdict = replace(verdict, reservation=None)
-        problem = Problem.from_verdict(verdict, least)
-        raise RefusedError(replace(problem, message=f"At least {problem.message}", input_tokens=None))
+        _remember_if_for_good(gateway, visit, verdict, RefusedSize(least.prompt_tokens, is_bound=True))
+        raise _beyond_bound(least, verdict)
+
+
+def _beyond_bound(least: Request, verdict: Verdict) -> UncountedError:
+    problem = Problem.from_verdict(verdict, least)
+    refusal = RefusedError(replace(problem, message=f"At least {problem.message}", input_tokens=None))
+    return UncountedError(least, replace(verdict, reservation=None), refusal)
+
+
+def _refuse_unchanged(gateway: Gateway, visit: Visit, pool: PoolPolicy, call: Call, wishes: Wishes) -> None:
+    """Refuse a body that was refused for good before and still would be, by the size that was found then."""
+    size = gateway.refused_sizes.find(visit.fingerprint or "", gateway.policy, gateway.clock.now())
+    if size is None:
+        return
+    asked = _request(gateway, visit, pool, call, wishes, CountedCall(size.prompt_tokens))
+    verdict = replace(gateway.driver.assess(asked), arrival=Arrival.UNCHANGED)
+    if verdict.status != HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+        return
+    if size.is_bound:
+        raise _beyond_bound(asked, verdict)
+    visit.asked, visit.untruncated_tokens = asked, size.untruncated_tokens
+    raise UncountedError(asked, verdict, RefusedError(Problem.from_verdict(verdict, asked)))
+
+
+def _remember_if_for_good(gateway: Gateway, visit: Visit, verdict: Verdict, size: RefusedSize) -> None:
+    """Keep the size of what no waiting lets in, so that it need not be counted again."""
+    for_good = verdict.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE and visit.snapshot.desk.upholds(verdict)
+    if for_good and visit.fingerprint is not None:
+        gateway.refused_sizes.note(visit.fingerprint, size, gateway.policy, gateway.clock.now())
 
 
 def _request(
     gateway: Gateway, visit: Visit, pool: PoolPolicy, call: Call, wishes: Wishes, counted: CountedCall
 ) -> Request:
-    tenant = visit.tenant or ""
+    tenant, headers, now = visit.tenant or "", visit.request.headers, gateway.clock.now()
+    session = None if wishes.session is None else gateway.hasher.session(tenant, wishes.session)
+    turns, fingerprint = visit.turns, visit.fingerprint
     return Request(
         key=gateway.driver.new_key(),
         tenant=tenant,
@@ -86,8 +135,11 @@ def _request(
         arrived_at=visit.arrived_at,
         deadline=visit.reading_after(wishes.deadline_seconds),
         first_token_deadline=visit.reading_after(wishes.first_token_seconds),
-        session=None if wishes.session is None else gateway.hasher.session(tenant, wishes.session),
+        session=session,
         prefix_blocks=counted.prefix_blocks,
+        continuing=turns is not None and gateway.conversations.continues(session, turns, now),
+        fingerprint=fingerprint and request_name(gateway.hasher, tenant, call.route, headers, fingerprint, wishes),
+        declared_repeats=declared_repeats(headers) or 0,
     )
 
 
@@ -100,16 +152,37 @@ async def _admitted(gateway: Gateway, visit: Visit, asked: Request) -> Ticket:
     visit.phase = Phase.QUEUE
     began = gateway.clock.now()
     try:
-        answer = await gateway.driver.admit(asked)
+        answer = await visit.snapshot.desk.admit(asked)
     finally:
         visit.admitted_at = gateway.clock.now()
         visit.queued_seconds = visit.admitted_at - began
     if isinstance(answer, Verdict):
         visit.verdict = answer
+        size = RefusedSize(asked.prompt_tokens, untruncated_tokens=visit.untruncated_tokens)
+        _remember_if_for_good(gateway, visit, answer, size)
         raise RefusedError(Problem.from_verdict(answer, asked))
-    visit.verdict = answer.verdict
+    return _let_in(visit, answer)
+
+
+def _let_pass(gateway: Gateway, visit: Visit, error: UncountedError) -> Ticket:
+    """Return the ticket of a request that is let through uncounted.
+
+    Raises:
+        LlmshedError: its refusal stands.
+    """
+    answer = visit.snapshot.desk.let_pass(error.request, error.verdict)
+    if isinstance(answer, Verdict):
+        visit.verdict = answer
+        raise error.refusal
+    visit.admitted_at = gateway.clock.now()
+    return _let_in(visit, answer)
+
+
+def _let_in(visit: Visit, ticket: Ticket) -> Ticket:
+    visit.verdict = ticket.verdict
+    visit.would = ticket.would
     visit.phase = Phase.SENDING
-    return answer
+    return ticket
 
 
 def _job(gateway: Gateway, visit: Visit, asked: Request, call: Call, ticket: Ticket) -> RelayJob:
@@ -117,23 +190,29 @@ def _job(gateway: Gateway, visit: Visit, asked: Request, call: Call, ticket: Tic
         return answer_headers(
             visit.request_id,
             verdict,
-            input_tokens=asked.input_tokens,
+            input_tokens=None if visit.asked is None else visit.asked.input_tokens,
             model=asked.model,
             timings=visit.timings(None if call.streamed else gateway.clock.now()),
             streamed=call.streamed,
             untruncated_tokens=visit.untruncated_tokens,
+            would=ticket.would,
         )
 
-    lane = ticket.verdict.lane
-    if lane is None:
+    lane, admitted = ticket.verdict.lane, asked
+    if ticket.would is not None:
+        # Without a gateway nobody but its client would have given it up.
+        timeouts, admitted = UNHURRIED, replace(asked, deadline=None, first_token_deadline=None)
+    elif lane is not None:
+        timeouts = visit.snapshot.timeouts[lane]
+    else:
         raise RuntimeError("a request was admitted without a lane")
     return RelayJob(
         request=visit.request,
-        admitted=asked,
+        admitted=admitted,
         call=call,
         ticket=ticket,
         engine=gateway.fleet.engine_of(ticket.replica),
-        timeouts=visit.snapshot.timeouts[lane],
+        timeouts=timeouts,
         headers=headers,
         request_id=visit.request_id,
     )

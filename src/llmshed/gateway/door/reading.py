@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from llmshed.admission.policy import PoolPolicy
 from llmshed.admission.reasons import Reason
 from llmshed.engines.base import BodyError, Call, Engine, Route
 from llmshed.gateway.contract.problem import Problem
+from llmshed.gateway.conversations import Turns, turns_of
 from llmshed.gateway.counting.prompt_bytes import prompt_bytes
 from llmshed.gateway.daemon.app import Gateway
 from llmshed.gateway.door.body import parse_body
@@ -15,7 +16,18 @@ from llmshed.gateway.door.gates import check_body_headers
 from llmshed.gateway.door.intake import read_body
 from llmshed.gateway.door.problems import RefusedError
 from llmshed.gateway.door.visit import Visit
+from llmshed.gateway.hashing import Hasher
 from llmshed.observability.endings import Phase
+from llmshed.tokenizing.prompts import ChatPrompt
+
+
+class _Understood(NamedTuple):
+    """A body as an engine reads it, and what is derived from all of its bytes; the fields are those of `Visit`."""
+
+    call: Call
+    prompt_sizes: tuple[int, ...]
+    fingerprint: str
+    turns: Turns | None
 
 
 def check_open(gateway: Gateway, visit: Visit) -> None:
@@ -26,7 +38,7 @@ def check_open(gateway: Gateway, visit: Visit) -> None:
         BodyError: as `gates.check_body_headers`.
     """
     verdict = gateway.gate(visit.tenant or "")
-    if verdict is not None:
+    if verdict is not None and visit.snapshot.desk.upholds(verdict):
         visit.verdict = verdict
         raise RefusedError(Problem.from_verdict(verdict))
     check_body_headers(visit.request.headers, visit.snapshot.config.server)
@@ -43,19 +55,26 @@ async def read_call(gateway: Gateway, visit: Visit) -> tuple[PoolPolicy, Call]:
     body = await gateway.parsing.run(partial(parse_body, raw), len(raw))
     pool = pool_of(gateway.policy.pools, body, gateway.fleet.is_met)
     visit.model = pool.model
-    name = partial(gateway.hasher.body, visit.tenant or "")
-    work = partial(_understand, gateway.fleet.engine(pool.name), Route(visit.path), body, name)
-    call, visit.prompt_sizes, visit.fingerprint = await gateway.parsing.run(work, len(raw))
-    visit.call = call
-    return pool, call
+    engine, route = gateway.fleet.engine(pool.name), Route(visit.path)
+    work = partial(_understand, engine, route, body, gateway.hasher, visit.tenant or "")
+    understood = await gateway.parsing.run(work, len(raw))
+    visit.call, visit.prompt_sizes, visit.fingerprint, visit.turns = understood
+    return pool, understood.call
 
 
-def _understand(
-    engine: Engine, route: Route, body: dict[str, Any], name: Callable[[str, Mapping[str, Any]], str]
-) -> tuple[Call, tuple[int, ...], str]:
-    """Return the call that an engine makes of a body, the bytes of its prompts, and the body's fingerprint."""
+def _understand(engine: Engine, route: Route, body: dict[str, Any], hasher: Hasher, tenant: str) -> _Understood:
+    """Do all work on a body that takes time in proportion to its size, but for counting its tokens."""
     call = engine.read_call(route, body)
-    return call, tuple(map(prompt_bytes, call.prompts)), name(route.value, call.body)
+    sizes = tuple(map(prompt_bytes, call.prompts))
+    return _Understood(call, sizes, hasher.body(tenant, route.value, call.body), _turns(call, hasher, tenant))
+
+
+def _turns(call: Call, hasher: Hasher, tenant: str) -> Turns | None:
+    """Return the beginnings of a chat that asks for an answer; a raw prompt shows no turns."""
+    prompt = call.prompts[0] if call.prompts else None
+    if isinstance(prompt, ChatPrompt) and call.route.generates:
+        return turns_of(hasher.turns(tenant), prompt.messages)
+    return None
 
 
 def pool_of(pools: tuple[PoolPolicy, ...], body: Mapping[str, Any], is_met: Callable[[str], bool]) -> PoolPolicy:

@@ -13,13 +13,14 @@ from llmshed.engines.base import Call, Dialect
 from llmshed.gateway.contract.answer_headers import Timings
 from llmshed.gateway.contract.problem import Problem
 from llmshed.gateway.contract.request_ids import client_request_id_of, request_id_of
+from llmshed.gateway.conversations import Turns
 from llmshed.gateway.daemon.snapshot import Snapshot
+from llmshed.gateway.door.repeats import declared_repeats
 from llmshed.gateway.door.wishes import Wishes
 from llmshed.gateway.relay.outcome import RelayOutcome
+from llmshed.gateway.would import Would
 from llmshed.observability.decisions import DecisionLine, Waits
 from llmshed.observability.endings import EndedBy, Ending, Phase, termination
-
-_MOST_RETRIES = 1000
 
 
 @dataclass(slots=True, eq=False)
@@ -40,8 +41,10 @@ class Visit:
         prompt_sizes: bytes of each of its prompts, in order.
         wishes: what it wishes for, of which nothing is known before its body was read.
         fingerprint: keyed hash of its body; None before it was understood.
+        turns: the beginnings of its chat; None before it was understood and for other forms of prompt.
         asked: the request as the core sees it, counted; None before, and when its bytes alone refused it.
         verdict: what admission decided; None before.
+        would: what would have become of it, where it is let through whatever was decided; else None.
         problem: what it was refused with; None while it is not.
         untruncated_tokens: count of the prompt before `truncate` cuts it; None without one.
         counted_seconds: waiting for and running the count.
@@ -68,8 +71,10 @@ class Visit:
     prompt_sizes: tuple[int, ...] = ()
     wishes: Wishes = field(default_factory=Wishes)
     fingerprint: str | None = None
+    turns: Turns | None = None
     asked: Request | None = None
     verdict: Verdict | None = None
+    would: Would | None = None
     problem: Problem | None = None
     untruncated_tokens: int | None = None
     counted_seconds: float | None = None
@@ -132,11 +137,15 @@ class Visit:
             client_request_id=client_request_id_of(self.request.headers),
             tenant=self.tenant,
             config_version=self.snapshot.version,
-            retry_count=_retry_count(self.request.headers.get("x-stainless-retry-count", "")),
+            retry_count=declared_repeats(self.request.headers),
+            # What a second replica is asked for is no arrival, so this is of the first verdict.
+            arrival=None if self.verdict is None else self.verdict.arrival,
         )
         return replace(
             line.with_verdict(verdict) if verdict is not None else replace(line, decision=_unjudged(ending)),
             reason=self._reason(verdict),
+            would=None if self.would is None else self.would.decision,
+            would_reason=None if self.would is None else self.would.reason,
             model=self.model,
             streamed=None if call is None else call.streamed,
             deadline_seconds=self.wishes.deadline_seconds,
@@ -148,6 +157,7 @@ class Visit:
             retry_after_seconds=self.told_wait_seconds or relayed.retry_after_seconds,
             fingerprint=self.fingerprint,
             session=None if asked is None else asked.session,
+            continuing=None if asked is None else asked.continuing,
             prefix_blocks=() if asked is None else asked.prefix_blocks,
             waits=self._waits(now),
         )
@@ -201,9 +211,3 @@ def _unjudged(ending: Ending) -> Decision | None:
             return None
         case _:
             assert_never(ending)
-
-
-def _retry_count(text: str) -> int | None:
-    """Read what SDKs say of their tries; anything but a small number is no number of tries."""
-    valid = text.isascii() and text.isdigit() and len(text) <= 4
-    return min(int(text), _MOST_RETRIES) if valid else None
