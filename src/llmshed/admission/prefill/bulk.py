@@ -122,7 +122,9 @@ class BulkPart:
         """Return the tokens that the cap leaves to bulk; None while it does not bind."""
         if not self._capped(now):
             return None
-        return 0.0 if self._barred else None if self._cap is None else self._cap.level(now)
+        if self._barred:
+            return 0.0
+        return None if self._cap is None else self._cap.level(now)
 
     def credit(self, now: float) -> float:
         """Return the tokens that the floor owes to bulk, negative while bulk is ahead of it."""

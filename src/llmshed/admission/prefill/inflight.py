@@ -4,11 +4,15 @@ An engine works on prompts in the order of their dispatch. A stream shows when i
 not streamed shows nothing: its prefill ends when the measured rate says so, or earlier when a prompt behind it does.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from llmshed.admission.prefill.bulk import BulkCharge
 from llmshed.admission.prefill.rate import MeasuredRate
 from llmshed.admission.request import Lane
+
+UNKNOWN_STEP_TOKENS = 2048
+"""Prompt tokens of one engine step where no bound is known: vLLM's default, TGI's is larger."""
 
 
 @dataclass(slots=True)
@@ -21,15 +25,14 @@ class Prompt:
     dispatched_at: float
     streamed: bool
     output_ceiling_tokens: int
-    bulk: BulkCharge | None
+    bulk: BulkCharge | None = None
 
 
 class InFlight:
     """The prompts in the order of their dispatch, and their tokens.
 
-    The rate is learnt in busy periods only: from the instant at which half of what may be in flight is, one engine step
-    of prompts (two prompts where no bound is known), until nothing is. A lone short prompt fills no step, and what it
-    shows is the step's fixed time.
+    The rate is learnt in busy periods only: from the instant at which one engine step of prompts is in flight, half of
+    the bound, until nothing is. Fewer fill no step, and what they would show is the fixed time of a step.
 
     Args:
         most_tokens: most tokens beside a prompt that is alone; None without a bound.
@@ -68,15 +71,21 @@ class InFlight:
         self._prompts[prompt.key] = prompt
         self.tokens += prompt.tokens
         if not self._busy:
-            self._busy = len(self) > 1 if self.most_tokens is None else self.tokens >= self.most_tokens / 2
+            step_tokens = UNKNOWN_STEP_TOKENS if self.most_tokens is None else self.most_tokens / 2
+            self._busy = self.tokens >= step_tokens
 
-    def take_predicted(self, now: float) -> list[tuple[Prompt, float]]:
+    def take_predicted(self, now: float) -> Iterator[tuple[Prompt, float]]:
         """Take out the unstreamed prompts whose prefill is over by now as predicted, each with its end."""
-        over: list[tuple[Prompt, float]] = []
-        while (end := self._predicted_end()) is not None and end <= now:
-            over.append((self._leave(next(iter(self._prompts)), end), end))
+        while (end := self.next_predicted()) <= now:
             self._blurred = True
-        return over
+            yield self._leave(next(iter(self._prompts)), end), end
+
+    def next_predicted(self) -> float:
+        """Return when the prefill of an unstreamed head is over; infinity where none is at the head."""
+        head = next(iter(self._prompts.values()), None)
+        if head is None or head.streamed:
+            return float("inf")
+        return max(head.dispatched_at, self._since) + head.tokens / self.rate.tokens_per_second
 
     def first_token(self, key: int, now: float) -> list[Prompt]:
         """Take out a prompt that got its first token, after the unstreamed ones at the head, which were before it."""
@@ -88,10 +97,10 @@ class InFlight:
             over.append(self._leave(head.key, self._since))
             self._blurred = True
         if key in self._prompts:
-            busy, since = self._busy, self._since
+            busy, since, inflight_tokens = self._busy, self._since, self.tokens
             prompt = self._leave(key, now)
             if prompt.streamed and busy and not self._blurred:
-                self.rate.learn(prompt.tokens, now - max(prompt.dispatched_at, since))
+                self.rate.learn(prompt.tokens, now - max(prompt.dispatched_at, since), inflight_tokens)
             self._blurred = not prompt.streamed
             over.append(prompt)
         return over
@@ -149,13 +158,6 @@ class InFlight:
         self._since = since
         self._busy = self._busy and bool(self._prompts)
         return prompt
-
-    def _predicted_end(self) -> float | None:
-        """Return when the prefill of an unstreamed head is over; None where none is at the head."""
-        head = next(iter(self._prompts.values()), None)
-        if head is None or head.streamed:
-            return None
-        return max(head.dispatched_at, self._since) + head.tokens / self.rate.tokens_per_second
 
     def _head_seconds(self, now: float) -> float:
         """Return how long the engine has worked on the head, at most as long as it is expected to."""

@@ -9,8 +9,9 @@ MEMORY_SECONDS = 10.0
 PRIOR_SECONDS = 1.0
 """Busy seconds that the profile's rate counts for at the start."""
 LEAST_RATIO = 0.25
+"""Least of the profile's rate, or of the assumed one: below it the signal is wrong, and that may not stop admission."""
 MOST_RATIO = 4.0
-"""Bounds by the profile's rate: beyond them the profile is wrong or the signal is, and neither may stop admission."""
+"""Most of the profile's rate, likewise; where none is known the rate may be found as high as it is."""
 
 
 class MeasuredRate:
@@ -20,31 +21,32 @@ class MeasuredRate:
     would be infinite.
     """
 
-    __slots__ = ("_profile", "_seconds", "_tokens")
+    __slots__ = ("_least", "_most", "_seconds", "_tokens")
 
     def __init__(self, profile_tokens_per_second: float | None) -> None:
         """Start with the profile's rate, or the one that is assumed where none is known."""
-        self._profile = profile_tokens_per_second
         self._seconds = PRIOR_SECONDS
         self._tokens = (profile_tokens_per_second or UNKNOWN_PREFILL_TOKENS_PER_SECOND) * PRIOR_SECONDS
+        self._least = self._most = 0.0
+        self.renew(profile_tokens_per_second)
 
     @property
     def tokens_per_second(self) -> float:
-        """Return the rate, within its bounds where a profile gives them."""
-        measured = self._tokens / self._seconds
-        if self._profile is None:
-            return measured
-        return min(max(measured, LEAST_RATIO * self._profile), MOST_RATIO * self._profile)
+        """Return the rate, within its bounds."""
+        return min(max(self._tokens / self._seconds, self._least), self._most)
 
-    def learn(self, tokens: int, seconds: float) -> None:
-        """Count a prompt that the engine worked on for so long."""
-        if self._profile is not None:
-            # A stall is no prefill: were it counted whole, the estimate would stay at its bound long after it.
-            seconds = min(seconds, tokens / (LEAST_RATIO * self._profile))
+    def learn(self, tokens: int, seconds: float, inflight_tokens: int) -> None:
+        """Count a prompt that the engine worked on for so long with that many tokens in flight, its own included.
+
+        Its step may have held all of them. Longer than these take at the least rate is a stall and no prefill: were it
+        counted whole, the rate would stay at its bound long after it.
+        """
+        seconds = min(seconds, inflight_tokens / self._least)
         kept = math.exp(-seconds / MEMORY_SECONDS)
         self._tokens = self._tokens * kept + tokens
         self._seconds = self._seconds * kept + seconds
 
     def renew(self, profile_tokens_per_second: float | None) -> None:
-        """Take another profile's rate; what was measured stays, within the new bounds."""
-        self._profile = profile_tokens_per_second
+        """Take the bounds from another profile; what was measured stays, within them."""
+        self._least = LEAST_RATIO * (profile_tokens_per_second or UNKNOWN_PREFILL_TOKENS_PER_SECOND)
+        self._most = float("inf") if profile_tokens_per_second is None else MOST_RATIO * profile_tokens_per_second

@@ -23,7 +23,7 @@ class Generation:
         output_ceiling_tokens: most output.
         piece_seconds: time of one piece.
         produced_tokens: output at the next re-prefill.
-        over: whether it ended; its entry in the heap then means nothing.
+        over: whether it ended or comes no more; an entry in the heap then means nothing.
     """
 
     input_tokens: int
@@ -72,14 +72,18 @@ class Reprefills:
     def stop(self, key: int) -> None:
         """Expect no more of a sequence; unknown keys are ignored."""
         generation = self._live.pop(key, None)
-        if generation is not None:
+        if generation is not None and not generation.over:
             generation.over = True
             self._forget(generation)
+
+    def next_due(self) -> float:
+        """Return when the next one may be due; infinity where none is expected."""
+        return self._due[0][0] if self._due else float("inf")
 
     def take_due(self, now: float) -> Iterator[tuple[float, int]]:
         """Yield the instant and the tokens of what is due, earliest first, at most `MOST_AT_ONCE`."""
         for _ in range(MOST_AT_ONCE):
-            if not self._due or self._due[0][0] > now:
+            if self.next_due() > now:
                 return
             at, _, generation = heappop(self._due)
             if generation.over:
