@@ -15,7 +15,7 @@ from math import log2
 from llmshed.admission.request import Lane
 
 LEAST_SAMPLES = 20
-"""Until a lane has that many samples its ceilings stand."""
+"""Until there are that many samples, those of an octave of ceilings or of a lane prove nothing."""
 MEMORY_SAMPLES = 150
 """Samples after which one's weight has fallen to 1/e: 5 minutes at one a second replace 87 % of what was known."""
 UNSEEN_SAMPLES = 0.5
@@ -33,17 +33,23 @@ _HEAVIEST_SAMPLE = 1e12
 
 
 class OutputModel:
-    """The lengths of the answers of each lane, per sequence."""
+    """The lengths of the answers of each lane, per sequence.
 
-    __slots__ = ("_lengths",)
+    A ceiling tells of the length, since many callers choose it for the answer that they expect: lengths are learnt for
+    each octave of ceilings, and what the whole lane showed stands in for an octave that showed too little.
+    """
+
+    __slots__ = ("_of_ceilings", "_of_lanes")
 
     def __init__(self) -> None:
         """Know nothing: every ceiling stands."""
-        self._lengths = {lane: _Lengths() for lane in Lane}
+        self._of_lanes = {lane: _Lengths() for lane in Lane}
+        self._of_ceilings: dict[tuple[Lane, int], _Lengths] = {}
 
-    def learn(self, lane: Lane, output_tokens: int) -> None:
-        """Take in the length of an answer that ended, in tokens of one sequence, >= 0."""
-        self._lengths[lane].learn(output_tokens)
+    def learn(self, lane: Lane, output_tokens: int, ceiling_tokens: int) -> None:
+        """Take in the length of an answer that ended, in tokens of one sequence, >= 0, and the ceiling it ran under."""
+        self._of_lanes[lane].learn(output_tokens)
+        self._of_ceilings.setdefault((lane, ceiling_tokens.bit_length()), _Lengths()).learn(output_tokens)
 
     def remaining_tokens(self, lane: Lane, produced_tokens: float, ceiling_tokens: int) -> float:
         """Return how many more tokens to expect of a sequence that has produced that many (>= 0).
@@ -53,8 +59,8 @@ class OutputModel:
         most = ceiling_tokens - produced_tokens
         if most <= 1.0:
             return 1.0
-        lengths = self._lengths[lane]
-        if lengths.samples < LEAST_SAMPLES:
+        lengths = self._known(lane, ceiling_tokens)
+        if lengths is None:
             return most
         further = lengths.integral(ceiling_tokens) - lengths.integral(produced_tokens)
         return max(1.0, (further + UNSEEN_SAMPLES * most) / (lengths.longer(produced_tokens) + UNSEEN_SAMPLES))
@@ -70,13 +76,19 @@ class OutputModel:
         least, most = produced_tokens + 1.0, float(ceiling_tokens)
         if most <= least:
             return least, least
-        lengths = self._lengths[lane]
-        if lengths.samples < LEAST_SAMPLES:
+        lengths = self._known(lane, ceiling_tokens)
+        if lengths is None:
             return most, most
         longer = lengths.longer(produced_tokens) + UNSEEN_SAMPLES
         first = lengths.exceeded_by((1.0 - quantile) * longer - UNSEEN_SAMPLES, most)
         second = lengths.exceeded_by(quantile * longer - UNSEEN_SAMPLES, most)
         return max(least, first), max(least, second)
+
+    def _known(self, lane: Lane, ceiling_tokens: int) -> "_Lengths | None":
+        lengths = self._of_ceilings.get((lane, ceiling_tokens.bit_length()))
+        if lengths is None or lengths.samples < LEAST_SAMPLES:
+            lengths = self._of_lanes[lane]
+        return lengths if lengths.samples >= LEAST_SAMPLES else None
 
 
 class _Lengths:

@@ -40,22 +40,30 @@ def taught(
     return within / pairs
 
 
-def test_a_wait_beyond_the_estimate_raises_it_nine_times_as_much_as_one_within_lowers_it() -> None:
-    """The first pair counts as one second after the last: a step of 0.1, so exp(0.09) up and exp(-0.01) down."""
-    above, below = LearntFactor(), LearntFactor()
-    above.learn(1.0, 1.5, now=10.0)
-    below.learn(1.0, 1.0, now=10.0)
-    assert above.value(10.0) == pytest.approx(1.0942, abs=1e-4)
-    assert below.value(10.0) == pytest.approx(0.9900, abs=1e-4)
-    assert (above.within, above.without, below.within, below.without) == (0, 1, 1, 0)
+def test_the_factor_is_the_quantile_of_the_ratios_beside_five_of_one() -> None:
+    """Of 95 ratios from 1.21 to 3.09 and 5 of 1 in an instant, 10 are above the 90th: 2.89; buckets are a twentieth."""
+    factor = LearntFactor()
+    for pair in range(95):
+        factor.learn(2.0, 2.0 * (1.21 + 0.02 * pair), now=10.0)
+    assert factor.value(10.0) == pytest.approx(2.89, rel=0.03)
+
+
+def test_a_first_wait_does_not_rule() -> None:
+    """A tenth of the 11 that are remembered is 1.1, and only one of them is above 1."""
+    factor = LearntFactor()
+    assert factor.value(0.0) == 1.0
+    for _ in range(5):
+        factor.learn(1.0, 1.0, now=10.0)
+    factor.learn(1.0, 3.0, now=10.0)
+    assert factor.value(10.0) == pytest.approx(1.0, abs=0.05)
 
 
 def test_pairs_below_a_twentieth_of_a_second_teach_nothing() -> None:
     factor = LearntFactor()
     factor.learn(0.01, 0.05, now=1.0)
-    assert (factor.value(1.0), factor.without) == (1.0, 0)
+    assert factor.value(1.0) == 1.0
     factor.learn(0.0, 0.06, now=1.0)
-    assert factor.value(1.0) > 1.0
+    assert factor.value(2.0) > 1.0
 
 
 def test_the_factor_is_bounded() -> None:
@@ -64,7 +72,7 @@ def test_the_factor_is_bounded() -> None:
         up.learn(1.0, 100.0, float(second))
         down.learn(1.0, 0.0, float(second))
     assert up.value(2_000.0) == pytest.approx(MOST_FACTOR)
-    assert down.value(2_000.0) == pytest.approx(LEAST_FACTOR)
+    assert down.value(2_000.0) == pytest.approx(LEAST_FACTOR, rel=0.01)
 
 
 def test_it_stays_for_a_minute_unsampled_and_then_fades_to_one() -> None:
@@ -86,7 +94,7 @@ def test_nine_waits_in_ten_are_within_it(wait: Wait, quantile: float, rate: floa
     assert taught(factor, wait, raw=2.0, rate=rate, seconds=seconds, start=200.0, seed=2) == pytest.approx(
         0.9, abs=0.02
     )
-    assert factor.value(200.0 + seconds) == pytest.approx(quantile, rel=0.35)
+    assert factor.value(200.0 + seconds) == pytest.approx(quantile, rel=0.2)
 
 
 @pytest.mark.parametrize("rate", [1.0, 10.0])
@@ -106,11 +114,11 @@ def test_a_sudden_change_by_three_is_learnt_within_five_minutes(rate: float, bef
 
 
 def test_a_steady_stream_does_not_make_it_swing() -> None:
-    """At ten pairs a second a step is 0.01: over 200 s the factor keeps within a fifth of the quantile."""
+    """A thousand pairs are remembered at ten a second: the factor keeps within a tenth of the quantile."""
     factor, drawn = LearntFactor(), random.Random(4)  # noqa: S311 - one seed, one test
     seen = []
     for pair in range(5_000):
         factor.learn(2.0, 2.0 * steady(drawn), pair / 10)
         if pair >= 3_000:
             seen.append(factor.value(pair / 10))
-    assert 1.378 / 1.2 < min(seen) < max(seen) < 1.378 * 1.2
+    assert 1.378 / 1.1 < min(seen) < max(seen) < 1.378 * 1.1

@@ -63,7 +63,7 @@ def test_learnt_lengths_are_spread_over_their_quantiles() -> None:
     outputs = OutputModel()
     drawn = random.Random(5)  # noqa: S311 - one seed, one test
     for _ in range(2_000):
-        outputs.learn(BULK, drawn.randrange(1, 200))
+        outputs.learn(BULK, drawn.randrange(1, 200), 200)
     forecast = built([decoding(key, 200) for key in range(100)], now=0.0, outputs=outputs)
     for part in (0.1, 0.25, 0.5, 0.75):
         assert forecast.seconds_until(part * 20_000, 0, now=0.0) == pytest.approx(part * 20, abs=1.2)
@@ -72,7 +72,7 @@ def test_learnt_lengths_are_spread_over_their_quantiles() -> None:
 def test_the_further_an_answer_is_the_sooner_it_ends_within_its_ceiling() -> None:
     outputs = OutputModel()
     for _ in range(200):
-        outputs.learn(BULK, 100)
+        outputs.learn(BULK, 100, 400)
     early = built([decoding(1, 400)], now=1.0, outputs=outputs).seconds_until(1, 0, now=1.0)
     late = built([decoding(1, 400)], now=8.0, outputs=outputs).seconds_until(1, 0, now=8.0)
     assert early == pytest.approx(9.0, abs=0.3)
@@ -82,7 +82,7 @@ def test_the_further_an_answer_is_the_sooner_it_ends_within_its_ceiling() -> Non
 def test_several_sequences_are_held_until_the_longest_ends() -> None:
     outputs = OutputModel()
     for _ in range(200):
-        outputs.learn(BULK, 100)
+        outputs.learn(BULK, 100, 400)
     assert built([decoding(1, 400, 8)], 0.0, outputs).seconds_until(0, 8, now=0.0) == pytest.approx(40.0)
 
 

@@ -13,10 +13,11 @@ from llmshed.admission.request import Lane
 BULK = Lane.BULK
 
 
-def taught(lengths: list[int]) -> OutputModel:
+def taught(lengths: list[int], ceiling_tokens: int = 16) -> OutputModel:
+    """Return a model of answers under a ceiling of an octave that no test asks for: the lane's lengths stand in."""
     model = OutputModel()
     for length in lengths:
-        model.learn(BULK, length)
+        model.learn(BULK, length, ceiling_tokens)
     return model
 
 
@@ -24,12 +25,23 @@ def test_until_enough_answers_ended_the_ceiling_stands() -> None:
     model = taught([10] * (LEAST_SAMPLES - 1))
     assert model.remaining_tokens(BULK, 0.0, 1_000) == 1_000
     assert model.lengths_tokens(BULK, 0.0, 1_000, 0.3) == (1_000, 1_000)
-    model.learn(BULK, 10)
+    model.learn(BULK, 10, 16)
     assert model.remaining_tokens(BULK, 0.0, 1_000) < 60
 
 
 def test_lanes_learn_apart() -> None:
     assert taught([10] * 100).remaining_tokens(Lane.INTERACTIVE, 0.0, 1_000) == 1_000
+
+
+def test_the_octave_of_the_ceiling_tells_more_than_the_lane() -> None:
+    """Under a ceiling of 1,024 answers get 900 tokens, under 128 they get 100; nobody asked for 300."""
+    model = taught([900] * 200, 1_024)
+    for _ in range(200):
+        model.learn(BULK, 100, 128)
+    assert model.remaining_tokens(BULK, 0.0, 1_024) == pytest.approx(900, rel=0.1)
+    assert model.remaining_tokens(BULK, 0.0, 1_600) == pytest.approx(900, rel=0.1)
+    assert model.remaining_tokens(BULK, 0.0, 128) == pytest.approx(100, rel=0.1)
+    assert model.remaining_tokens(BULK, 0.0, 300) < 250
 
 
 def test_answers_of_one_length_end_there() -> None:
@@ -78,7 +90,7 @@ def test_a_mix_that_triples_is_known_after_three_hundred_answers() -> None:
     drawn = random.Random(3)  # noqa: S311 - one seed, one test
     model = taught([round(drawn.gauss(200, 40)) for _ in range(1_000)])
     for _ in range(300):
-        model.learn(BULK, round(drawn.gauss(600, 120)))
+        model.learn(BULK, round(drawn.gauss(600, 120)), 16)
     assert model.remaining_tokens(BULK, 0.0, 4_096) == pytest.approx(600, rel=0.15)
 
 
@@ -94,10 +106,13 @@ def test_quantiles_are_those_of_the_distribution() -> None:
     lengths=st.lists(st.integers(0, 5_000), min_size=LEAST_SAMPLES, max_size=60),
     produced=st.floats(0, 6_000),
     ceiling=st.integers(1, 6_000),
+    learnt_ceiling=st.sampled_from([16, 1_000, 5_000]),
     quantile=st.floats(0, 0.5),
 )
-def test_bounds_hold_whatever_was_seen(lengths: list[int], produced: float, ceiling: int, quantile: float) -> None:
-    model = taught(lengths)
+def test_bounds_hold_whatever_was_seen(
+    lengths: list[int], produced: float, ceiling: int, learnt_ceiling: int, quantile: float
+) -> None:
+    model = taught(lengths, learnt_ceiling)
     remaining = model.remaining_tokens(BULK, produced, ceiling)
     assert 1.0 <= remaining <= max(1.0, ceiling - produced + 1e-6)
     first, second = model.lengths_tokens(BULK, produced, ceiling, quantile)
@@ -109,5 +124,5 @@ def test_bounds_hold_whatever_was_seen(lengths: list[int], produced: float, ceil
 def test_weights_stay_in_range_over_many_answers() -> None:
     model = OutputModel()
     for _ in range(6_000):  # the weight of a sample grows by 1/150 each: 1e12 after 4,160
-        model.learn(BULK, 100)
+        model.learn(BULK, 100, 16)
     assert model.remaining_tokens(BULK, 0.0, 400) == pytest.approx(100, rel=0.02)
