@@ -5,7 +5,7 @@ long prompts at once stalls every stream that it serves. And an engine works on 
 them, so order exists only while work waits here. Prompts are therefore let in at the rate at which running streams keep
 their pace, and few of them are on their way at once.
 
-    r        prefill rate of the budget, tokens a second       W   window: what may come at once, 1 s of r
+    r        prefill rate of the budget, tokens a second       W   window: what may come at once, 0.25 s of r
     L(t)     level; grows by r a second up to W
     F        tokens in flight: let in, without a first token
     F_max    least of the budget's in-flight tokens and engine share x r, where they are known

@@ -12,7 +12,7 @@ BLOCKING_CAP_RATIO = 0.05
 """Most of the prefill rate for bulk where a prompt holds up every start: there a cap of a third would put a third of
 all interactive requests behind a bulk prompt."""
 CAP_SPAN_SECONDS = 1.0
-"""What the cap lets in at once: its part of one prefill window."""
+"""What the cap lets in at once, in seconds of its rate: bulk that was held up for less loses nothing of its cap."""
 FLOOR_SPAN_SECONDS = 10.0
 """What the floor owes at most: bulk may be held up so long by the release of tokens and lose nothing of its floor, and
 what then comes at once is half a second of prefill at a floor of 5 %."""

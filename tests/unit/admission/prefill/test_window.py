@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from llmshed.admission.policy import ModelLimits, ReplicaBudget, ReplicaSpec
-from llmshed.admission.prefill.window import PrefillWindow
+from llmshed.admission.prefill.window import WINDOW_SECONDS, PrefillWindow
 from llmshed.admission.request import Lane
 from llmshed.admission.verdict import WindowTerms
 
@@ -18,6 +18,7 @@ BUDGET = ReplicaBudget(
     prefill_inflight_tokens=8_000,
     decode_seconds_per_token=0.01,
 )
+FULL = round(10_000 * WINDOW_SECONDS)  # tokens that may come at once
 UNMETERED = replace(BUDGET, prefill_tokens_per_second=None, prefill_inflight_tokens=None)
 
 
@@ -41,7 +42,7 @@ def take(
 
 def test_a_prompt_longer_than_the_window_goes_and_the_next_waits_until_it_is_paid_off() -> None:
     here = window()
-    take(here, 1, 25_000)
+    take(here, 1, FULL + 15_000)
     here.first_token(1, 1.0)
     assert not here.admits(INTERACTIVE, 10, 1.0)
     assert here.ready_at(INTERACTIVE, 10, 1.0) == 1.5
@@ -53,21 +54,21 @@ def test_a_prompt_longer_than_the_window_goes_and_the_next_waits_until_it_is_pai
 
 def test_what_is_in_flight_holds_up_the_next_whatever_the_level() -> None:
     here = window()
-    take(here, 1, 6_000)
-    assert here.admits(INTERACTIVE, 2_000, 0.0)
-    assert not here.admits(INTERACTIVE, 2_001, 0.0)
-    assert here.ready_at(INTERACTIVE, 2_001, 0.0) is None
-    assert here.wait_seconds(INTERACTIVE, 0, 3_000, 0.0) == pytest.approx(0.1)
-    assert here.busy_seconds(0.2) == pytest.approx(0.4)
+    take(here, 1, 1_000)
+    assert here.admits(INTERACTIVE, 7_000, 0.0)
+    assert not here.admits(INTERACTIVE, 7_001, 0.0)
+    assert here.ready_at(INTERACTIVE, 7_001, 0.0) is None
+    assert here.wait_seconds(INTERACTIVE, 0, 7_500, 0.0) == pytest.approx(0.05)
+    assert here.busy_seconds(0.02) == pytest.approx(0.08)
     here.end(1, 0.3)
     assert here.admits(INTERACTIVE, 60_000, 0.3)
 
 
 def test_nothing_waits_that_would_be_let_in_with_nothing_ahead() -> None:
     here = window()
-    take(here, 1, 6_000)
-    assert here.wait_seconds(INTERACTIVE, 0, 2_000, 0.0) == 0
-    assert here.wait_seconds(INTERACTIVE, 14_000, 2_000, 0.0) == pytest.approx(1.4)
+    take(here, 1, 1_000)
+    assert here.wait_seconds(INTERACTIVE, 0, 7_000, 0.0) == 0
+    assert here.wait_seconds(INTERACTIVE, FULL + 13_000, 100, 0.0) == pytest.approx(1.4)
 
 
 @pytest.mark.parametrize(
@@ -134,16 +135,17 @@ def test_bulk_within_its_floor_goes_beside_its_cap_and_what_is_in_flight() -> No
     here.interactive_came(0.0)
     here.bulk_waits(0.0, waiting=True)
     take(here, 1, 7_900)
-    assert here.within_floor(60_000, 0.0)
-    assert here.admits(BULK, 60_000, 0.0)
-    take(here, 2, 6_000, lane=BULK)
-    assert not here.within_floor(10, 0.0)
-    assert here.ready_at(BULK, 10, 1.0) == 12.0
+    assert here.within_floor(60_000, 1.0)
+    assert not here.admits(INTERACTIVE, 200, 1.0)
+    assert here.admits(BULK, 60_000, 1.0)
+    take(here, 2, 6_500, 1.0, lane=BULK)
+    assert not here.within_floor(10, 1.0)
+    assert here.ready_at(BULK, 10, 1.0) == 13.0
     here.interactive_came(10.0)
-    assert here.within_floor(10, 12.0)
-    assert not here.admits(BULK, 10, 12.0)  # 13,900 are in flight still
-    here.first_token(1, 12.0)
-    assert here.admits(BULK, 10, 12.0)
+    assert here.within_floor(10, 13.0)
+    assert not here.admits(BULK, 10, 13.0)  # 14,400 are in flight still
+    here.first_token(1, 13.0)
+    assert here.admits(BULK, 10, 13.0)
 
 
 def test_a_prompt_that_the_cache_holds_is_within_the_floor_whatever_it_owes() -> None:
@@ -159,37 +161,37 @@ def test_a_pool_of_its_own_has_neither_cap_nor_floor() -> None:
     here.bulk_waits(0.0, waiting=True)
     take(here, 1, 9_000, lane=BULK)
     here.first_token(1, 0.5)
-    assert here.admits(BULK, 9_000, 0.5)
-    assert not here.within_floor(10, 0.5)
-    assert here.ready_at(BULK, 10, 0.5) is None
-    assert here.terms(0.5).bulk_level_tokens is None
+    assert here.admits(BULK, 9_000, 1.0)
+    assert not here.within_floor(10, 1.0)
+    assert here.ready_at(BULK, 10, 1.0) is None
+    assert here.terms(1.0).bulk_level_tokens is None
 
 
 def test_re_prefills_are_paid_for_when_they_are_due_and_slow_the_estimate_before() -> None:
     here = window(piece=1_024)
     take(here, 1, 2_000, ceiling=2_048)
     here.first_token(1, 0.0)
-    assert here.terms(10.24).level_tokens == pytest.approx(10_000 - 3_024)
+    assert here.terms(10.24).level_tokens == pytest.approx(FULL - 3_024)
     here = window(piece=1_024)
     take(here, 1, 20_000, ceiling=2_048)
     here.first_token(1, 0.0)
     slowed = 10_000 - 21_024 / 10.24
-    assert here.wait_seconds(INTERACTIVE, 5_000, 10, 0.0) == pytest.approx(15_000 / slowed)
+    assert here.wait_seconds(INTERACTIVE, 5_000, 10, 0.0) == pytest.approx((25_000 - FULL) / slowed)
     here.end(1, 1.0)
-    assert here.wait_seconds(INTERACTIVE, 5_000, 10, 1.0) == pytest.approx(0.5)
+    assert here.wait_seconds(INTERACTIVE, 5_000, 10, 1.0) == pytest.approx((15_000 - FULL) / 10_000)
 
 
 def test_re_prefills_that_outrun_the_rate_leave_a_tenth_of_it_in_an_estimate() -> None:
     here = window(replace(BUDGET, decode_seconds_per_token=0.0001), piece=1_024)
     take(here, 1, 20_000, ceiling=2_048)
     here.first_token(1, 0.0)
-    assert here.wait_seconds(INTERACTIVE, 0, 10, 0.0) == pytest.approx(10.0)
+    assert here.wait_seconds(INTERACTIVE, 0, 10, 0.0) == pytest.approx((20_000 - FULL) / 1_000)
 
 
 def test_an_unstreamed_answer_is_expected_to_prefill_again_too() -> None:
     here = window(piece=1_024)
     take(here, 1, 2_000, streamed=False, ceiling=2_048)
-    assert here.terms(10.44).level_tokens == pytest.approx(10_000 - 3_024)
+    assert here.terms(10.44).level_tokens == pytest.approx(FULL - 3_024)
 
 
 def test_first_tokens_behind_each_other_move_the_measured_rate() -> None:
@@ -208,11 +210,11 @@ def test_other_numbers_keep_debts_and_what_is_in_flight() -> None:
     take(here, 1, 20_000, lane=BULK)
     derated = replace(BUDGET, prefill_tokens_per_second=5_000.0)
     here.renew(derated, shared=True, engine_share_seconds=1.4, now=0.0)
-    assert here.terms(0.0) == WindowTerms(5_000.0, -10_000.0, 20_000, 7_000, -20_000.0, -20_000.0)
+    assert here.terms(0.0) == WindowTerms(5_000.0, FULL - 20_000.0, 20_000, 7_000, -20_000.0, -20_000.0)
     here.renew(UNMETERED, shared=False, engine_share_seconds=1.4, now=0.0)
     assert here.terms(0.0) == WindowTerms(None, 0.0, 20_000, None, None, 0.0)
     here.renew(BUDGET, shared=True, engine_share_seconds=1.4, now=0.0)
-    assert here.terms(0.0) == WindowTerms(10_000.0, 10_000.0, 20_000, 8_000, None, 0.0)
+    assert here.terms(0.0) == WindowTerms(10_000.0, FULL, 20_000, 8_000, None, 0.0)
     assert here.check() == []
 
 
