@@ -21,6 +21,7 @@ from llmshed.errors import ExitCode
 from llmshed.gateway.contract.answer_headers import Timings, answer_headers
 from llmshed.gateway.contract.problem import Problem
 from llmshed.gateway.contract.refusals import ContractWriter
+from llmshed.gateway.would import Would
 from llmshed.observability.decisions import DecisionLine
 from llmshed.observability.endings import Ending, Phase
 from llmshed.observability.metrics import REPEATED, Metrics, QueueSize, UpstreamErrorKind
@@ -91,7 +92,8 @@ def emitted_headers() -> set[str]:
     served = answer_headers(
         "r", verdict, input_tokens=1, model="m", timings=Timings(), streamed=True, untruncated_tokens=2
     )
-    return names | set(served)
+    observed = answer_headers("r", verdict, input_tokens=1, would=Would(Decision.ADMIT))
+    return names | set(served) | set(observed)
 
 
 def test_the_contract_and_its_manual_page_list_every_header_that_is_sent(contract: Path, contract_man: str) -> None:
