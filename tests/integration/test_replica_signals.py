@@ -28,6 +28,7 @@ from llmshed.config.settings import Config
 from llmshed.emulator.metrics import TgiMetrics
 from llmshed.gateway.driver import Driver
 from llmshed.gateway.relay.aiohttp_upstream import AiohttpUpstream
+from llmshed.gateway.replicas import life as replica_life
 from llmshed.gateway.replicas import signals
 from llmshed.gateway.replicas.fleet import Fleet
 from llmshed.observability.metrics import UpstreamErrorKind
@@ -109,6 +110,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, seconds in {"SHRINK_SECONDS": 0.005, "STEP_SECONDS": 0.004, "EXPIRY_SECONDS": 0.05}.items():
         monkeypatch.setattr(governor, name, seconds)
     monkeypatch.setattr(signals, "LOOK_SECONDS", 0.002)
+    monkeypatch.setattr(replica_life, "RETRY_SECONDS", 0.05)  # where a busy machine answers too late to be met
 
 
 async def hang(conversation: Conversation) -> None:
@@ -197,6 +199,7 @@ async def test_a_replica_that_is_met_anew_under_a_signal_stays_shrunk_and_one_th
         assert w.budget_tokens == 45_000
         w.fleet.went_down("r1", "a test")
         assert w.seen.factors == {}
+        tgi.metrics = page(WELL)
         w.fleet.reconcile(w.config)
         await until(lambda: w.fleet.specs("main"))
         assert w.seen.factors == {"r1": 1.0}
