@@ -1,6 +1,6 @@
 """Waiting requests for tests, and a queue that is nothing but a list, sorted whenever somebody asks."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from llmshed.admission.budget import Reservation
 from llmshed.admission.lanes import Classification
@@ -41,14 +41,25 @@ def waiting(
     )
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class InFlight:
-    """A dispatched request; by class, whether it was dispatched before its tenant's last lift there."""
+    """A dispatched request."""
 
     tenant: str
     weight: float
     tokens: int
-    stray: set[PriorityClass] = field(default_factory=set)
+    dispatched_at: float
+
+
+@dataclass(slots=True)
+class Share:
+    """A tenant's counter in one class, and what it was lifted to when."""
+
+    counter: float
+    level: float
+    lifted_at: float
+    given_back: float = 0.0  # by what was dispatched before the lift
+    exceeded: float = 0.0  # the level at the lift
 
 
 class PlainQueue:
@@ -57,61 +68,55 @@ class PlainQueue:
     def __init__(self) -> None:
         self.waiting: list[Waiting] = []
         self.in_flight: list[InFlight] = []
-        self.counters: dict[PriorityClass, dict[str, float]] = {one: {} for one in PriorityClass}
-        self.spare: dict[PriorityClass, dict[str, float]] = {one: {} for one in PriorityClass}
+        self.shares: dict[PriorityClass, dict[str, Share]] = {one: {} for one in PriorityClass}
 
     def of_class(self, priority_class: PriorityClass) -> list[Waiting]:
         return [one for one in self.waiting if one.priority_class is priority_class]
 
-    def lifted(self, tenant: str, priority_class: PriorityClass) -> tuple[float, float]:
-        """Return a tenant's counter if it returned now, and the level."""
-        counters = self.counters[priority_class]
-        level = min((counters[one.tenant] for one in self.of_class(priority_class)), default=0.0)
-        return max(counters.get(tenant, 0.0), level), level
+    def lifted(self, tenant: str, priority_class: PriorityClass, now: float) -> Share:
+        """Return a tenant's share if it returned now."""
+        shares = self.shares[priority_class]
+        level = min((shares[one.tenant].counter for one in self.of_class(priority_class)), default=0.0)
+        counter = max(shares[tenant].counter, level) if tenant in shares else level
+        return Share(counter, level, now, exceeded=counter - level)
 
-    def lift(self, tenant: str, priority_class: PriorityClass) -> None:
-        counter, level = self.lifted(tenant, priority_class)
-        self.counters[priority_class][tenant] = counter
-        self.spare[priority_class][tenant] = counter - level
-        for one in self.in_flight:
-            if one.tenant == tenant:
-                one.stray.add(priority_class)
-
-    def join(self, one: Waiting) -> None:
+    def join(self, one: Waiting, now: float) -> None:
         if one.tenant not in {other.tenant for other in self.of_class(one.priority_class)}:
-            self.lift(one.tenant, one.priority_class)
+            share = self.lifted(one.tenant, one.priority_class, now)
+            self.shares[one.priority_class][one.tenant] = share
         self.waiting.append(one)
 
     def leave(self, one: Waiting) -> None:
         self.waiting.remove(one)
         if not self.of_class(one.priority_class):
-            self.counters[one.priority_class].clear()
+            self.shares[one.priority_class].clear()
 
-    def serve(self, tenant: str, weight: float, tokens: int) -> None:
-        for priority_class, counters in self.counters.items():
+    def serve(self, tenant: str, weight: float, tokens: int, now: float) -> None:
+        for priority_class, shares in self.shares.items():
             if self.of_class(priority_class):
-                if tenant not in counters:
-                    self.lift(tenant, priority_class)
-                counters[tenant] += tokens / weight
-        self.in_flight.append(InFlight(tenant, weight, tokens))
+                if tenant not in shares:
+                    shares[tenant] = self.lifted(tenant, priority_class, now)
+                shares[tenant].counter += tokens / weight
+        self.in_flight.append(InFlight(tenant, weight, tokens, now))
 
-    def settle(self, one: InFlight, tokens: int) -> None:
+    def settle(self, one: InFlight, unused_tokens: int) -> None:
         self.in_flight.remove(one)
-        for priority_class, counters in self.counters.items():
-            if one.tenant in counters:
-                change = tokens / one.weight
-                if priority_class in one.stray:
-                    change = max(change, -self.spare[priority_class][one.tenant])
-                    self.spare[priority_class][one.tenant] += change
-                counters[one.tenant] += change
+        for shares in self.shares.values():
+            share = shares.get(one.tenant)
+            if share is not None:
+                back = unused_tokens / one.weight
+                if one.dispatched_at <= share.lifted_at:
+                    back = min(back, share.exceeded - share.given_back)
+                    share.given_back += back
+                share.counter = max(share.level, share.counter - back)
 
     def order(self, priority_class: PriorityClass, now: float, newcomer: Waiting | None = None) -> list[Waiting]:
         """Return the order of service; with a newcomer, as if it had joined."""
-        counters = dict(self.counters[priority_class])
+        counters = {tenant: share.counter for tenant, share in self.shares[priority_class].items()}
         left = self.of_class(priority_class)
         if newcomer is not None:
             if newcomer.tenant not in {one.tenant for one in left}:
-                counters[newcomer.tenant] = self.lifted(newcomer.tenant, priority_class)[0]
+                counters[newcomer.tenant] = self.lifted(newcomer.tenant, priority_class, now).counter
             left.append(newcomer)
         order: list[Waiting] = []
 

@@ -76,7 +76,7 @@ class Lane(RuleBasedStateMachine):
         self.now += later
         one = self.made(tenant, priority_class, tokens, continuing=continuing, residence_seconds=residence_seconds)
         self.queue.join(one, self.now)
-        self.plain.join(one)
+        self.plain.join(one, self.now)
 
     @precondition(lambda self: self.plain.waiting)
     @rule(data=st.data())
@@ -86,21 +86,21 @@ class Lane(RuleBasedStateMachine):
         assert first is self.plain.order(one.priority_class, self.now)[0]
         self.take_out(first)
         self.queue.served(first.tenant, first.weight, first.total_tokens)
-        self.plain.serve(first.tenant, first.weight, first.total_tokens)
+        self.plain.serve(first.tenant, first.weight, first.total_tokens, self.now)
 
     @rule(tenant=tenants, tokens=sizes)
     def dispatch_without_a_wait(self, tenant: str, tokens: int) -> None:
+        self.queue.take_expired(self.now)  # tells the time
         self.queue.served(tenant, WEIGHTS[tenant], tokens)
-        self.plain.serve(tenant, WEIGHTS[tenant], tokens)
+        self.plain.serve(tenant, WEIGHTS[tenant], tokens, self.now)
 
     @precondition(lambda self: self.plain.in_flight)
-    @rule(data=st.data(), used=st.sampled_from((0.0, 0.5, 1.0)))
-    def end_the_oldest_of_a_tenant(self, data: st.DataObject, used: float) -> None:
-        tenant = data.draw(st.sampled_from(sorted({one.tenant for one in self.plain.in_flight})))
-        one = next(one for one in self.plain.in_flight if one.tenant == tenant)
-        given_back = int(one.tokens * used) - one.tokens
-        self.queue.settle(tenant, one.weight, given_back)
-        self.plain.settle(one, given_back)
+    @rule(data=st.data(), unused=st.sampled_from((0.0, 0.5, 1.0)))
+    def end(self, data: st.DataObject, unused: float) -> None:
+        one = data.draw(st.sampled_from(self.plain.in_flight))
+        unused_tokens = int(one.tokens * unused)
+        self.queue.settle(one.tenant, one.weight, -unused_tokens, one.dispatched_at)
+        self.plain.settle(one, unused_tokens)
 
     @precondition(lambda self: self.plain.waiting)
     @rule(data=st.data(), again=st.booleans())
@@ -109,7 +109,7 @@ class Lane(RuleBasedStateMachine):
         self.take_out(one)
         if again:  # on another replica, at its old place
             self.queue.join(one, self.now)
-            self.plain.join(one)
+            self.plain.join(one, self.now)
 
     @rule(later=st.sampled_from((0.5, 2.0, 8.0)))
     def expire(self, later: float) -> None:
@@ -131,7 +131,7 @@ class Lane(RuleBasedStateMachine):
     @rule(tenant=tenants, priority_class=classes, continuing=st.booleans())
     def look_ahead(self, tenant: str, priority_class: PriorityClass, continuing: bool) -> None:  # noqa: FBT001 - drawn
         self.queue.in_order(priority_class, self.now)  # tells the time
-        ahead = self.queue.ahead_of(tenant, WEIGHTS[tenant], priority_class, continuing)
+        ahead = self.queue.ahead_of(tenant, WEIGHTS[tenant], priority_class, continuing=continuing)
         newcomer = self.made(tenant, priority_class, 250, continuing=continuing)
         order = self.plain.order(priority_class, self.now, newcomer)
         before = order[: order.index(newcomer)]

@@ -8,10 +8,11 @@ is counted the tokens that it was served, by its weight, and the one that was se
     R(r)         reservation of request r, in tokens
     c_t          virtual counter of t, in tokens per unit of weight
     dispatch     c_t += R / w_t                    also of work that never waited
-    end          c_t += (used - R) / w_t           used <= R: what was reserved and not used is given back,
-                                                   at most to the level of t's last return
+    end          c_t += (used - R) / w_t           what was reserved and not used is given back; what was dispatched
+                                                   before t's last return pays only what c_t then exceeded the min by
     return       c_t  = max(c_t, min c over those that wait)
-                                                   silence banks no credit; with nobody waiting, the highest c
+                                                   silence banks no credit
+    nobody waits c    = 0 for all                  nobody was short of service, as in any fair queueing's idle time
 
     order        by class, in a class by c_t, in a tenant by arrival: first continuing conversations and new ones that
                  have waited for half of the lane's residence, then the other new ones. Equal c_t: heads likewise

@@ -1,7 +1,7 @@
 """What waits in one priority class of a lane: weighted fair between tenants, by their virtual token counters."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from heapq import heappop, heappush
 
 from llmshed.admission.queueing.fairness import ServedTokens
@@ -32,12 +32,12 @@ class ClassLine:
         "new",
     )
 
-    def __init__(self, in_flight: Mapping[str, int]) -> None:
-        """Start empty; `in_flight` as for `ServedTokens`."""
+    def __init__(self) -> None:
+        """Start empty."""
         self.new = Row()
         self.continuing = Row()
         self._tenants: dict[str, TenantLine] = {}
-        self._counters = ServedTokens(in_flight)
+        self._counters = ServedTokens()
         self._order = Ranking()
         self._backlogs = Ranking()
         self._unranked: set[str] = set()  # tenants whose rank among the backlogs waits until somebody asks for it
@@ -68,12 +68,12 @@ class ClassLine:
         """Return the seats that they will take."""
         return self.new.sequences + self.continuing.sequences
 
-    def join(self, waiting: Waiting) -> None:
+    def join(self, waiting: Waiting, now: float) -> None:
         """Take a request in."""
         tenant, weight = waiting.tenant, waiting.weight
         line = self._tenants.get(tenant)
         if line is None:
-            self._lift(tenant)
+            self._lift(tenant, now)
             line = self._tenants[tenant] = TenantLine(weight)
             self._weights += weight
         former_weight, former_largest_tokens = line.weight, line.largest_tokens
@@ -109,21 +109,21 @@ class ClassLine:
         if line.head is waiting:
             self._rank(waiting.tenant, line, waiting)
 
-    def charge(self, tenant: str, weight: float, tokens: int) -> None:
+    def charge(self, tenant: str, weight: float, tokens: int, now: float) -> None:
         """Count tokens as served to a tenant, whether or not it waits here; nothing counts while nobody does."""
         if not self._tenants:
             return
         counters, rebased = self._counters, self._counters.rebased
         if tenant not in counters:
-            self._lift(tenant)
+            self._lift(tenant, now)
             counters.rest(tenant)
         counters.charge(tenant, weight, tokens)
         for name in (tenant,) if counters.rebased == rebased else tuple(self._tenants):
             self._rank_anew(name)
 
-    def settle(self, tenant: str, weight: float, tokens: int) -> None:
+    def settle(self, tenant: str, weight: float, tokens: int, dispatched_at: float) -> None:
         """Correct what was counted to real usage."""
-        self._counters.settle(tenant, weight, tokens)
+        self._counters.settle(tenant, weight, tokens, dispatched_at)
         self._rank_anew(tenant)
 
     def in_order(self) -> Iterator[Waiting]:
@@ -228,9 +228,9 @@ class ClassLine:
             wrong.append(f"the largest reservations are said to sum to {self._largest_tokens}")
         return wrong
 
-    def _lift(self, tenant: str) -> None:
+    def _lift(self, tenant: str, now: float) -> None:
         first = self._order.first()
-        self._counters.lift(tenant, () if first is None else (first[1],))
+        self._counters.lift(tenant, () if first is None else (first[1],), now)
 
     def _dismiss(self, tenant: str, line: TenantLine) -> None:
         """Take out a tenant that waits with nothing any more; after the last one all start level again."""

@@ -5,11 +5,11 @@ lifted to the level of those that wait, so that silence banks no credit.
 
 A dispatch is counted with its reservation, and what was not used is given back when it ends. What ends after a lift but
 was dispatched before it belongs to the time before: it gives back at most what the counter then exceeded the level by.
-Who is in flight ends in the order of dispatch, as far as is known here.
 """
 
+import math
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 MOST_IDLE_TENANTS = 10_000
@@ -24,12 +24,14 @@ class Account:
 
     Args:
         counter: tokens served per unit of weight.
-        strays: requests in flight that were dispatched before the last lift.
-        spare: what these may still give back, per unit of weight.
+        lifted_at: clock reading of the last lift.
+        level: level at the last lift, below which nothing takes the counter back.
+        spare: what dispatches of before the last lift may still give back, per unit of weight.
     """
 
     counter: float
-    strays: int
+    lifted_at: float
+    level: float
     spare: float
 
 
@@ -40,18 +42,14 @@ class ServedTokens:
     of the level, and only if `MOST_IDLE_TENANTS` others were served since it was last heard of; tenants are names that
     the operator gives, so nobody can bring that about by inventing some.
 
-    Args:
-        in_flight: how many dispatched requests of each tenant have not ended yet, kept by the owner.
-
     Attributes:
         rebased: how often all counters were reduced, which keeps their order and their differences.
     """
 
-    __slots__ = ("_accounts", "_idle", "_in_flight", "_rebase_at", "rebased")
+    __slots__ = ("_accounts", "_idle", "_rebase_at", "rebased")
 
-    def __init__(self, in_flight: Mapping[str, int]) -> None:
+    def __init__(self) -> None:
         """Start with nobody known."""
-        self._in_flight = in_flight
         self._accounts: dict[str, Account] = {}
         self._idle: OrderedDict[str, None] = OrderedDict()  # tenants that do not wait, longest unchanged first
         self._rebase_at = REBASE_AT
@@ -66,11 +64,11 @@ class ServedTokens:
         account = self._accounts.get(tenant)
         return 0.0 if account is None else account.counter
 
-    def lift(self, tenant: str, among: Iterable[str]) -> None:
+    def lift(self, tenant: str, among: Iterable[str], now: float) -> None:
         """Note that a tenant waits again: its counter becomes at least the least of those that wait already."""
         level = min(map(self.of, among), default=0.0)
         counter = max(self.of(tenant), level)
-        self._accounts[tenant] = Account(counter, self._in_flight.get(tenant, 0), counter - level)
+        self._accounts[tenant] = Account(counter, now, level, counter - level)
         self._idle.pop(tenant, None)
 
     def rest(self, tenant: str) -> None:
@@ -89,17 +87,20 @@ class ServedTokens:
         if account.counter > self._rebase_at:
             self._rebase()
 
-    def settle(self, tenant: str, weight: float, tokens: int) -> None:
-        """Correct a charge to real usage: `tokens` is real less charged, so negative when less was used."""
+    def settle(self, tenant: str, weight: float, tokens: int, dispatched_at: float = math.inf) -> None:
+        """Correct a charge to real usage: `tokens` is real less charged, so negative when less was used.
+
+        Without the instant of its dispatch the charge is taken for one of after the last lift; with that of the lift
+        itself for one of before, as in a burst that fills a replica and waits in one instant.
+        """
         account = self._accounts.get(tenant)
         if account is None:  # it will start at the level, whatever it used
             return
         change = tokens / weight
-        if account.strays:
-            account.strays -= 1
+        if dispatched_at <= account.lifted_at:
             change = max(change, -account.spare)
             account.spare += change
-        account.counter += change
+        account.counter = max(account.level, account.counter + change)
 
     def clear(self) -> None:
         """Forget all: when nobody waits, nobody is short of service, and all start level again."""
@@ -112,6 +113,7 @@ class ServedTokens:
         level = min(waiting, default=0.0)
         for account in self._accounts.values():
             account.counter = max(0.0, account.counter - level)
+            account.level = max(0.0, account.level - level)
         # While one that waits is far behind, little is gained; the next walk through all is then put off.
         self._rebase_at = max(REBASE_AT, 2.0 * max(account.counter for account in self._accounts.values()))
         self.rebased += 1

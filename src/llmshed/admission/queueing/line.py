@@ -1,5 +1,6 @@
 """Everything that waits in one pool and lane."""
 
+import math
 from collections.abc import Iterator
 
 from llmshed.admission.queueing.class_line import ClassLine
@@ -15,18 +16,18 @@ class LaneQueue:
     The times that methods take never go back.
     """
 
-    __slots__ = ("_ages", "_below", "_classes", "_expiries", "_in_flight", "_waiting")
+    __slots__ = ("_ages", "_below", "_classes", "_expiries", "_now", "_waiting")
 
     def __init__(self) -> None:
         """Start empty."""
         self._waiting: dict[int, Waiting] = {}
-        self._in_flight: dict[str, int] = {}  # by tenant, what was served and not settled
-        self._classes = {priority_class: ClassLine(self._in_flight) for priority_class in PriorityClass}
+        self._classes = {priority_class: ClassLine() for priority_class in PriorityClass}
         lowest_first = sorted(PriorityClass, key=lambda priority_class: -priority_class.rank)
         self._below = {
             own: tuple(self._classes[other] for other in lowest_first if other.rank > own.rank) for own in PriorityClass
         }
         self._expiries = Timeline()
+        self._now = 0.0  # as told last
         self._ages = Timeline()  # of new conversations that have not aged yet
 
     def __len__(self) -> int:
@@ -42,7 +43,7 @@ class LaneQueue:
         return self._waiting[key]
 
     def __iter__(self) -> Iterator[Waiting]:
-        """Yield all who wait, in no order that matters."""
+        """Yield all who wait, in the order in which they joined; the queue may not change meanwhile."""
         return iter(self._waiting.values())
 
     @property
@@ -75,7 +76,7 @@ class LaneQueue:
         self._expiries.add(waiting.key, waiting.expires_at)
         if not waiting.continuing:
             self._ages.add(waiting.key, waiting.ages_at)
-        self._classes[waiting.priority_class].join(waiting)
+        self._classes[waiting.priority_class].join(waiting, now)
         self._age(now)
 
     def leave(self, key: int) -> Waiting:
@@ -100,23 +101,24 @@ class LaneQueue:
         It counts in every class: a tenant has one share of a lane, however it spreads its work over classes.
         """
         for line in self._classes.values():
-            line.charge(tenant, weight, tokens)
-        self._in_flight[tenant] = self._in_flight.get(tenant, 0) + 1
+            line.charge(tenant, weight, tokens, self._now)
 
-    def settle(self, tenant: str, weight: float, tokens: int) -> None:
-        """Correct a count to real usage when the request ends, once for each: `tokens` is real less reserved."""
+    def settle(self, tenant: str, weight: float, tokens: int, dispatched_at: float = math.inf) -> None:
+        """Correct a count to real usage when the request ends; `tokens` is real less reserved.
+
+        With the instant of its dispatch, what was dispatched before the tenant's present wait gives back nothing
+        against those that wait now.
+        """
         for line in self._classes.values():
-            line.settle(tenant, weight, tokens)
-        left = self._in_flight.pop(tenant, 0) - 1
-        if left > 0:
-            self._in_flight[tenant] = left
+            line.settle(tenant, weight, tokens, dispatched_at)
 
     def ahead_of(
         self,
         tenant: str,
         weight: float,
         priority_class: PriorityClass,
-        continuing: bool,  # noqa: FBT001 - a property of the newcomer like the others, never a literal
+        *,
+        continuing: bool,
     ) -> Ahead:
         """Return the work of its own class that would be served before a newcomer; see `ClassLine.ahead_of`."""
         return self._classes[priority_class].ahead_of(tenant, weight, continuing=continuing)
@@ -164,6 +166,7 @@ class LaneQueue:
         return wrong
 
     def _age(self, now: float) -> None:
+        self._now = now
         for key in self._ages.take_due(now):
             waiting = self._waiting[key]
             self._classes[waiting.priority_class].age(waiting)

@@ -16,16 +16,16 @@ from llmshed.admission.queueing.waiting import Waiting
 
 def line_of(*waits: tuple[str, int, float]) -> ClassLine:
     """Return a line of (tenant, tokens, weight) in the order of arrival, keys from 0."""
-    line = ClassLine({})
+    line = ClassLine()
     for key, (tenant, tokens, weight) in enumerate(waits):
-        line.join(waiting(key, tenant, float(key), tokens - 100, 100, weight=weight))
+        line.join(waiting(key, tenant, float(key), tokens - 100, 100, weight=weight), 0.0)
     return line
 
 
 def serve(line: ClassLine) -> Waiting:
     first = next(line.in_order())
     line.leave(first)
-    line.charge(first.tenant, first.weight, first.total_tokens)
+    line.charge(first.tenant, first.weight, first.total_tokens, 0.0)
     return first
 
 
@@ -59,26 +59,47 @@ def test_the_order_foretold_is_the_order_served() -> None:
 
 def test_between_tenants_a_continuing_conversation_breaks_ties_only() -> None:
     line = line_of(("acme", 1_000, 1.0))
-    line.join(waiting(1, "bolt", 1.0, continuing=True))
+    line.join(waiting(1, "bolt", 1.0, continuing=True), 0.0)
     assert keys(line) == [1, 0]
-    line.charge("bolt", 1.0, 1)
+    line.charge("bolt", 1.0, 1, 0.0)
     assert keys(line) == [0, 1]
 
 
 def test_service_while_nobody_waits_is_held_against_nobody() -> None:
-    line = ClassLine({})
-    line.charge("acme", 1.0, 1_000_000)
-    line.join(waiting(1, "acme", 1.0))
-    line.join(waiting(2, "bolt", 2.0))
-    line.join(waiting(3, "acme", 3.0))
-    line.join(waiting(4, "bolt", 4.0))
+    line = ClassLine()
+    line.charge("acme", 1.0, 1_000_000, 0.0)
+    line.join(waiting(1, "acme", 1.0), 0.0)
+    line.join(waiting(2, "bolt", 2.0), 0.0)
+    line.join(waiting(3, "acme", 3.0), 0.0)
+    line.join(waiting(4, "bolt", 4.0), 0.0)
     assert keys(line) == [1, 2, 3, 4]
+
+
+def test_when_nobody_waits_any_more_all_start_level_again() -> None:
+    line = line_of(("acme", 1_000, 1.0), ("bolt", 1_000, 1.0))
+    line.charge("acme", 1.0, 9_000, 0.0)
+    serve(line)
+    serve(line)
+    line.join(waiting(5, "acme", 5.0), 5.0)
+    line.join(waiting(6, "bolt", 6.0), 6.0)
+    assert keys(line) == [5, 6]
+
+
+def test_tenants_that_come_and_go_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fairness, "MOST_IDLE_TENANTS", 3)
+    line = line_of(("acme", 1_000, 1.0))
+    for key in range(1, 20):
+        one = waiting(key, f"tenant-{key}", float(key))
+        line.join(one, float(key))
+        line.leave(one)
+        line.charge(f"passing-{key}", 1.0, 100, float(key))
+    assert len(line._counters._accounts) == 4
 
 
 def test_what_passes_those_that_wait_counts() -> None:
     line = line_of(*[("acme", 1_000, 1.0)] * 3)
-    line.charge("bolt", 1.0, 2_000)  # small enough to pass their head
-    line.join(waiting(9, "bolt", 9.0))
+    line.charge("bolt", 1.0, 2_000, 0.0)  # small enough to pass their head
+    line.join(waiting(9, "bolt", 9.0), 0.0)
     assert keys(line) == [0, 1, 2, 9]
 
 
@@ -87,7 +108,7 @@ def test_silence_banks_no_credit() -> None:
     while len(line) > 8:
         serve(line)
     for key in range(100, 104):
-        line.join(waiting(key, "bolt", float(key)))
+        line.join(waiting(key, "bolt", float(key)), 0.0)
     assert [serve(line).tenant for _ in range(8)] in (["acme", "bolt"] * 4, ["bolt", "acme"] * 4)
 
 
@@ -98,7 +119,7 @@ def test_settlement_serves_again_who_reserved_too_much() -> None:
     for _ in range(40):
         one = serve(line)
         served.append(one.tenant)
-        line.settle(one.tenant, 1.0, -750 if one.tenant == "acme" else 0)
+        line.settle(one.tenant, 1.0, -750 if one.tenant == "acme" else 0, 1.0)
     assert (served.count("acme"), served.count("bolt")) == (32, 8)
 
 
@@ -143,7 +164,7 @@ class TestAhead:
     """What a newcomer is told stands before it."""
 
     def test_nothing_in_an_empty_line(self) -> None:
-        assert ClassLine({}).ahead_of("acme", 1.0, continuing=False) == Ahead(0, 0, 0)
+        assert ClassLine().ahead_of("acme", 1.0, continuing=False) == Ahead(0, 0, 0)
 
     def test_all_own_work_and_nobody_else_s_when_alone(self) -> None:
         line = line_of(("acme", 1_000, 1.0), ("acme", 3_000, 1.0))
@@ -153,6 +174,13 @@ class TestAhead:
     def test_one_request_of_each_other_tenant_for_one_that_returns(self) -> None:
         line = line_of(*[("acme", 1_000, 1.0)] * 10, *[("bolt", 2_000, 1.0)] * 10)
         assert line.ahead_of("core", 1.0, continuing=False) == Ahead(3_000, 2_800, 2)
+
+    def test_one_that_returns_stands_at_the_level_of_those_that_wait(self) -> None:
+        line = line_of(*[("acme", 1_000, 1.0)] * 3, *[("bolt", 2_000, 1.0)] * 3)
+        for _ in range(3):
+            serve(line)
+        assert [one.key for one in line.in_order()] == [2, 4, 5]  # acme has had 2,000 and bolt too
+        assert line.ahead_of("core", 1.0, continuing=False) == Ahead(3_000, 3_000 * 4_700 // 5_000, 2)
 
     def test_never_more_than_the_others_have(self) -> None:
         line = line_of(*[("acme", 1_000, 1.0)] * 10, ("bolt", 500, 1.0))
@@ -165,7 +193,7 @@ class TestAhead:
 
     def test_nobody_whose_counter_is_beyond_its_turn(self) -> None:
         line = line_of(*[("acme", 1_000, 1.0)] * 2, *[("bolt", 1_000, 1.0)] * 2)
-        line.charge("bolt", 1.0, 5_000)
+        line.charge("bolt", 1.0, 5_000, 0.0)
         assert line.ahead_of("acme", 1.0, continuing=False) == Ahead(2_000, 1_800, 2)
 
 

@@ -29,6 +29,7 @@ def test_nobody_waits_twice(queue: LaneQueue) -> None:
     with pytest.raises(KeyError):
         queue.leave(2)
     assert (len(queue), 2 in queue, 3 in queue) == (3, False, True)
+    assert [one.key for one in queue] == [1, 3, 4]
     assert queue.check() == []
 
 
@@ -40,7 +41,7 @@ def test_sums_in_all_and_by_class(queue: LaneQueue) -> None:
 def test_a_new_conversation_ages_past_continuing_ones_at_half_its_residence(queue: LaneQueue) -> None:
     assert keys(queue, LOW, 7.999) == [4, 3]
     assert keys(queue, LOW, 8.0) == [3, 4]  # 3 joined at 3, and may stay for 10
-    assert queue.ahead_of("acme", 1.0, LOW, True) == (2_000, 1_200, 2)  # noqa: FBT003 - the continuing newcomer
+    assert queue.ahead_of("acme", 1.0, LOW, continuing=True) == (2_000, 1_200, 2)
 
 
 def test_expiry_is_exact_and_in_order(queue: LaneQueue) -> None:
@@ -72,7 +73,7 @@ def test_service_in_any_class_counts_in_all(queue: LaneQueue) -> None:
     assert keys(queue, LOW, 5.0) == [4, 5, 3]
     queue.served("acme", 1.0, 1_000)
     assert keys(queue, LOW, 5.0) == [5, 4, 3]
-    queue.settle("acme", 1.0, -1_000)
+    queue.settle("acme", 1.0, -1_000, 6.0)
     assert keys(queue, LOW, 5.0) == [4, 5, 3]
 
 
@@ -98,7 +99,7 @@ def test_what_was_in_flight_before_the_wait_gives_back_nothing_against_it() -> N
     while len(queue):
         one = queue.leave(next(queue.in_order(NORMAL, 6.0)).key)
         queue.served(one.tenant, one.weight, one.total_tokens)
-        queue.settle("acme", 1.0, -3_900)
+        queue.settle("acme", 1.0, -3_900, 0.0)
         order.append(one.tenant)
     assert order == ["acme", "bolt"] * 3
 
@@ -115,7 +116,7 @@ def test_one_that_moves_to_another_replica_keeps_its_place(queue: LaneQueue) -> 
 def test_check_sees_damage(queue: LaneQueue) -> None:
     one = queue[1]
     queue._classes[HIGH].leave(one)
-    queue._classes[LOW].join(one)
+    queue._classes[LOW].join(one, 5.0)
     assert any("stands in low" in sentence for sentence in queue.check())
     queue._classes[LOW].leave(one)
     assert queue.check() == ["a request stands in no class"]
