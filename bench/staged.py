@@ -21,23 +21,19 @@ replicas = [{ name = "a", url = "simulated:" }]
 """The shipped defaults: one pool for both lanes; its replicas are replaced by simulated ones."""
 
 
-def shipped_stage(replica: str, copies: int, text: str = SHARED) -> Setting:
+def shipped_stage(replica: str, copies: int, text: str = SHARED, engine: Parameters | None = None) -> Setting:
     """Return the stage of a configuration before copies of a shipped replica; the gateway's own time is not charged.
 
     Args:
         replica: name of a file of `profiles/replicas`, and of its profile in `bench/profiles`.
         copies: replicas of each pool.
         text: the configuration.
+        engine: another engine on the same GPU, under the same profile; None for the one of the file.
     """
     parameters, profile = _replica(replica)
-    return staged(text, parameters, profile, copies)
-
-
-def staged(text: str, parameters: Parameters, profile: Profile | None, copies: int) -> Setting:
-    """Return the stage of a configuration before copies of a replica; the gateway's own time is not charged."""
     config = load_config(text, "bench", {}, {}).config
-    profiles = {} if profile is None else {pool.name: profile for pool in config.pools}
-    setting = setting_from(config, profiles, parameters, {pool.name: copies for pool in config.pools})
+    profiles = {pool.name: profile for pool in config.pools}
+    setting = setting_from(config, profiles, engine or parameters, {pool.name: copies for pool in config.pools})
     return replace(
         setting,
         gateway_seconds_per_request=0.0,

@@ -18,7 +18,8 @@ them since it came, it would. Excepted are bulk inside its floor, what was dispa
 hold a shadow reservation: a request that has waited for half its longest wait, or bulk whose floor covers it.
 
 **Idle.** No replica stands idle for longer than a second and the time of the longest prompt, which a prefill window may
-still owe, while a request waits that it could hold.
+still owe, while a request waits that it could hold. Where only bulk waits on a shared replica that time is the one of
+bulk's largest prompt at the rate of its floor.
 
 **Ledger.** The active tokens on which a dispatch was decided are the sum of the reservations that were told for that
 replica and not given back, and each is given back whole.

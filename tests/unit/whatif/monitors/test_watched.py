@@ -222,6 +222,21 @@ def test_an_idle_replica_is_told_of_once_the_longest_prompt_could_have_been_paid
     assert stage.broken() == ()
 
 
+def test_bulk_may_be_held_back_to_the_rate_of_its_floor() -> None:
+    """A prompt of 300 tokens at 100 a second, and a second more."""
+    stage = Stage()
+    stage.wait(1, 0.0, 3000, BULK)
+    stage.tell(Tick(), 3.9)
+    assert stage.broken() == ()
+    stage.tell(Tick(), 4.1)
+    assert len(stage.broken()) == 1
+    stage.wait(2, 4.2, 100)
+    stage.tell(Tick(), 5.2)
+    assert stage.broken() == ()
+    stage.tell(Tick(), 5.4)
+    assert len(stage.broken()) == 1, "a second and 0.15 s for whoever is interactive"
+
+
 def test_who_waits_for_a_larger_replica_than_the_idle_one_is_no_fault() -> None:
     stage = Stage(specs=(spec_of("a", gross_ceiling_tokens=2000), spec_of("b")))
     stage.run(1, 0.0, 9000, replica="b")

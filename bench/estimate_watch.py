@@ -1,0 +1,233 @@
+"""What waits were told and what they came to: a gate's words, followed without its estimates.
+
+A request that was queued has waited from its `Enqueue` to its `Dispatch`; one that was turned away by time has waited
+for at least that long. One that was refused is followed as a ghost: it would have fit as soon as all of this held
+
+    tokens, seats   on some replica, were those that came later with its rank or a lower one away, and were the work
+                    that waited before it placed first
+    prefill         there, were their prompts away: a bucket of one second of the prefill rate with debt is above 0, and
+                    prompts without a first token leave room for its own, or there are none
+
+The work ahead of it, which Retry-After tells of, has drained once it would have fit and as many tokens were given back
+as it and that work lacked, together with what earlier refusals of its rank had been told to come back for. That sum is
+kept here for itself: it grows by each refusal's reservation, drains as tokens are given back, and never exceeds what a
+minute gives back, beyond which nobody is told to come back by himself.
+"""
+
+from dataclasses import dataclass, field
+from math import exp
+
+from llmshed.admission.actions import Action, Dispatch, Enqueue, Evict, Refuse, Released
+from llmshed.admission.events import Event, FirstToken
+from llmshed.admission.reasons import Reason
+from llmshed.admission.request import SERVICE_RANKS
+from llmshed.admission.verdict import Verdict
+from llmshed.whatif.gate import Gate
+from llmshed.whatif.monitors.room import fits
+from llmshed.whatif.monitors.seen import Account, Seen, Sight
+from llmshed.whatif.setting import Setting
+
+FOLLOWED = frozenset({Reason.TOKEN_BUDGET_EXHAUSTED, Reason.PREFILL_WINDOW_FULL, Reason.QUEUE_FULL})
+"""Refusals that told a wait until room comes free."""
+MOST_GHOSTS = 64
+"""Ghosts that are followed at once: each costs a walk over what runs, twenty times a second."""
+LOOK_SECONDS = 0.05
+"""How often ghosts are looked at: shorter waits are not told apart."""
+MOST_FOLLOWED_SECONDS = 180.0
+"""After this a ghost is over; it counts with that time."""
+PROMISED_SECONDS = 60.0
+"""Longest wait that callers come back after by themselves."""
+RATE_SECONDS = 30.0
+"""Time constant of the rate at which tokens are given back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A wait that was told, and what it came to; all in seconds.
+
+    Args:
+        at: when it was told.
+        estimate: the wait.
+        actual: what it came to, or at least came to.
+        ghost: whether it was refused, so that nobody waited.
+    """
+
+    at: float
+    estimate: float
+    actual: float
+    ghost: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """A Retry-After before jitter, and when the work ahead had drained; all in seconds."""
+
+    at: float
+    told: float
+    drained: float
+
+
+@dataclass(slots=True)
+class _Ghost:
+    seen: Seen
+    at: float
+    estimate: float
+    retry_after: float | None
+    ahead: list[int]
+    drained_at_tokens: float
+
+
+@dataclass(slots=True)
+class _Prefill:
+    """The prefill of one replica; `level_tokens` is what a second of the rate leaves, negative in debt."""
+
+    level_tokens: float = 0.0
+    since: float = 0.0
+    entries: list[tuple[int, int, int]] = field(default_factory=list)
+    """Order of arrival, rank and prompt of each dispatch since the oldest ghost came."""
+    inflight: dict[int, Seen] = field(default_factory=dict)
+
+
+class EstimateWatch:
+    """Passes everything on to a gate, and keeps what was told and what it came to."""
+
+    def __init__(self, gate: Gate, setting: Setting) -> None:
+        """Begin with a gate that holds nothing yet, all replicas of the setting up."""
+        self._gate = gate
+        self._sight = Sight(setting.policy, setting.specs)
+        self._prefill = {spec.name: _Prefill() for spec in setting.specs}
+        self._queued: dict[int, tuple[float, float]] = {}
+        self._ghosts: list[_Ghost] = []
+        self._draining: list[_Ghost] = []
+        self._looked_at = 0.0
+        self._released_tokens = 0.0
+        self._released_rate = 0.0
+        self._rate_at = 0.0
+        self._promised = [0.0] * SERVICE_RANKS
+        self.waits: list[Told] = []
+        self.returns: list[Return] = []
+
+    def handle(self, event: Event, now: float) -> list[Action]:
+        """Take one fact, as the gate does."""
+        self._sight.hear(event, now)
+        if isinstance(event, FirstToken):
+            for prefill in self._prefill.values():
+                prefill.inflight.pop(event.key, None)
+        for action in (actions := self._gate.handle(event, now)):
+            self._hear(action, now)
+            self._sight.see(action, now)
+        if now - self._looked_at >= LOOK_SECONDS:
+            self._looked_at = now
+            self._look(now)
+        return actions
+
+    def next_wakeup(self) -> float | None:
+        """Return when the gate wants a `Tick`."""
+        return self._gate.next_wakeup()
+
+    def check(self) -> tuple[str, ...]:
+        """Return the broken invariants of the gate."""
+        return self._gate.check()
+
+    def _hear(self, action: Action, now: float) -> None:
+        match action:
+            case Enqueue(key, _, verdict):
+                if verdict.delay is not None:
+                    self._queued[key] = (now, verdict.delay.wait_seconds)
+            case Dispatch(key, replica, verdict):
+                self._end_wait(key, now)
+                self._let_in(self._sight.requests[key], verdict, replica, now)
+            case Evict(key, verdict):
+                # Whoever gave its place to a higher class had its wait cut short by something that nobody foretold.
+                if verdict.reason is Reason.QUEUE_TIMEOUT:
+                    self._end_wait(key, now)
+                self._queued.pop(key, None)
+            case Released(key, replica, tokens):
+                self._prefill[replica].inflight.pop(key, None)
+                self._come_free(tokens, now)
+            case Refuse(key, verdict):
+                if verdict.reason in FOLLOWED and verdict.delay is not None:
+                    self._refused(self._sight.requests[key], verdict, now)
+
+    def _end_wait(self, key: int, now: float) -> None:
+        at, estimate = self._queued.pop(key, (None, 0.0))
+        if at is not None:
+            self.waits.append(Told(at, estimate, now - at, ghost=False))
+
+    def _let_in(self, seen: Seen, verdict: Verdict, replica: str, now: float) -> None:
+        seen.told(verdict)
+        prefill = self._prefill[replica]
+        self._fill(prefill, self._sight.accounts[replica], now)
+        prefill.level_tokens -= seen.input_tokens
+        prefill.inflight[seen.request.key] = seen
+        if self._ghosts:
+            prefill.entries.append((seen.order, seen.rank, seen.input_tokens))
+        else:
+            prefill.entries.clear()
+
+    def _fill(self, prefill: _Prefill, account: Account, now: float) -> None:
+        rate = account.budget.prefill_tokens_per_second or 0.0
+        prefill.level_tokens = min(prefill.level_tokens + rate * (now - prefill.since), rate)
+        prefill.since = now
+
+    def _come_free(self, tokens: int, now: float) -> None:
+        self._released_tokens += tokens
+        self._released_rate *= exp((self._rate_at - now) / RATE_SECONDS)
+        self._released_rate += tokens / RATE_SECONDS
+        self._rate_at = now
+        self._promised = [max(0.0, promised - tokens) for promised in self._promised]
+
+    def _refused(self, seen: Seen, verdict: Verdict, now: float) -> None:
+        seen.told(verdict)
+        accounts = self._sight.accounts_for(seen)
+        promised = self._promised[seen.rank]
+        if len(self._ghosts) < MOST_GHOSTS and verdict.delay is not None:
+            waiting = [(key, one) for key, (_, one) in self._sight.waiting.items() if one.rank <= seen.rank]
+            free = sum(account.budget.safe_budget_tokens - account.reserved_tokens for account in accounts)
+            lack = max(0, seen.tokens + sum(one.tokens for _, one in waiting) - max(free, 0))
+            self._ghosts.append(
+                _Ghost(
+                    seen=seen,
+                    at=now,
+                    estimate=verdict.delay.wait_seconds,
+                    retry_after=verdict.retry_after_seconds,
+                    ahead=[key for key, _ in waiting],
+                    drained_at_tokens=self._released_tokens + lack + promised,
+                )
+            )
+        self._promised[seen.rank] = min(promised + seen.tokens, PROMISED_SECONDS * self._released_rate)
+
+    def _look(self, now: float) -> None:
+        left: list[_Ghost] = []
+        for ghost in self._ghosts:
+            if now - ghost.at < MOST_FOLLOWED_SECONDS and not self._would_fit(ghost, now):
+                left.append(ghost)
+                continue
+            self.waits.append(Told(ghost.at, ghost.estimate, now - ghost.at, ghost=True))
+            self._draining.append(ghost)
+        self._ghosts = left
+        for ghost in [one for one in self._draining if self._has_drained(one, now)]:
+            self._draining.remove(ghost)
+            if ghost.retry_after is not None:
+                self.returns.append(Return(ghost.at, ghost.retry_after, now - ghost.at))
+
+    def _has_drained(self, ghost: _Ghost, now: float) -> bool:
+        return self._released_tokens >= ghost.drained_at_tokens or now - ghost.at >= MOST_FOLLOWED_SECONDS
+
+    def _would_fit(self, ghost: _Ghost, now: float) -> bool:
+        seen = ghost.seen
+        ahead = [self._sight.waiting[key][1] for key in ghost.ahead if key in self._sight.waiting]
+        for account in self._sight.accounts_for(seen):
+            without = {key for key, one in account.charges.items() if one.order > seen.order and one.rank >= seen.rank}
+            if fits([account], without, ahead, seen) and self._would_be_let_in(ghost, account, without, now):
+                return True
+        return False
+
+    def _would_be_let_in(self, ghost: _Ghost, account: Account, without: set[int], now: float) -> bool:
+        rate, most = account.budget.prefill_tokens_per_second, account.budget.prefill_inflight_tokens
+        prefill, seen = self._prefill[account.spec.name], ghost.seen
+        self._fill(prefill, account, now)
+        later = sum(tokens for order, rank, tokens in prefill.entries if order > seen.order and rank >= seen.rank)
+        inflight = sum(one.input_tokens for key, one in prefill.inflight.items() if key not in without)
+        crowded = most is not None and inflight > 0 and inflight + seen.input_tokens > most
+        return not crowded and (rate is None or prefill.level_tokens + later > 0)
