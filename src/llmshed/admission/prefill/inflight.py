@@ -99,9 +99,11 @@ class InFlight:
         if key in self._prompts:
             busy, since, inflight_tokens = self._busy, self._since, self.tokens
             prompt = self._leave(key, now)
-            if prompt.streamed and busy and not self._blurred:
+            # Told of the dispatch and the first token in one instant, as observing does, one saw no prefill.
+            seen = prompt.streamed and now > prompt.dispatched_at
+            if seen and busy and not self._blurred:
                 self.rate.learn(prompt.tokens, now - max(prompt.dispatched_at, since), inflight_tokens)
-            self._blurred = not prompt.streamed
+            self._blurred = not seen
             over.append(prompt)
         return over
 

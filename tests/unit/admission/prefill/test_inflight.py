@@ -164,6 +164,16 @@ def test_a_cancelled_prompt_blurs_and_one_that_was_never_read_does_not() -> None
     assert rates.samples == [(300, 0.3)]
 
 
+def test_a_dispatch_that_is_told_with_its_first_token_shows_nothing() -> None:
+    here, rates = learning(stream(1, 600), stream(2, 300))
+    here.add(stream(3, 900, at=0.2))
+    here.first_token(3, 0.2)
+    here.first_token(1, 0.5)
+    here.first_token(2, 0.8)
+    assert [tokens for tokens, _ in rates.samples] == [300]
+    assert rates.samples[0][1] == pytest.approx(0.3)
+
+
 def test_check_tells_a_wrong_sum() -> None:
     here = flight(None, stream(1, 5))
     here.tokens = 6
