@@ -186,9 +186,9 @@ def _among(
             retry_after_seconds=echo.remaining_seconds,
             detail=f"it was refused before and told to wait, of which {echo.remaining_seconds:.1f} s are left",
         )
-    asker = Asker(request, chosen.lane, chosen.priority_class, tenant.weight, lane_policy)
     repeat = echo.arrival is not Arrival.FIRST
-    return choose(places, asker, chosen, now, repeat=repeat, may_wait=around.may_wait)
+    asker = Asker(request, chosen.lane, chosen.priority_class, tenant.weight, lane_policy, repeat)
+    return choose(places, asker, chosen, now, may_wait=around.may_wait)
 
 
 def _is_late(request: Request, now: float) -> bool:
@@ -202,4 +202,4 @@ def _place(option: Option, around: Surroundings) -> Place:
 
 def _somebody_waits(places: list[Place], rank: int, now: float) -> bool:
     """Say whether room that comes free is meant for others: who waits, and who was told to come back."""
-    return any(place.pool.waiting or place.pool.learnt.promises[rank].seconds(now) > 0 for place in places)
+    return any(place.pool.waiting or place.pool.learnt.promised_seconds(rank, now) > 0 for place in places)

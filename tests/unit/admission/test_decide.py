@@ -110,12 +110,12 @@ def test_seats_bind_before_tokens_only_where_they_lack_everywhere() -> None:
 
 
 def test_a_refusal_tells_when_enough_comes_free() -> None:
-    controller = door(spec(prefill_tokens_per_second=100_000.0, decode_seconds_per_token=0.1))
-    arrive(controller, 1, 40_000, 100)  # ends at 0.4 + 10
-    arrive(controller, 2, 40_000, 200)  # ends at 0.8 + 20
+    controller = door(spec(prefill_tokens_per_second=1_000_000.0, decode_seconds_per_token=0.1))
+    arrive(controller, 1, 40_000, 100)  # ends at 0.04 + 10
+    arrive(controller, 2, 40_000, 200)  # ends at 0.08 + 20
     refused = controller.assess(request(3, 50_000, 100), 0.0)
-    assert refused.retry_after_seconds == pytest.approx(20.8)
-    assert controller.assess(request(3, 20_000, 100), 0.0).retry_after_seconds == pytest.approx(10.4)
+    assert refused.retry_after_seconds == pytest.approx(20.08)
+    assert controller.assess(request(3, 20_000, 100), 0.0).retry_after_seconds == pytest.approx(10.04)
 
 
 def test_the_order_of_states() -> None:

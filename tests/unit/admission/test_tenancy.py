@@ -44,13 +44,13 @@ def test_reserved_tokens_at_once() -> None:
 
 
 def test_the_wait_for_a_quota_counts_the_prompts_of_others_that_are_worked_on_before() -> None:
-    rated = spec(prefill_tokens_per_second=20_000.0, decode_seconds_per_token=0.1)
+    rated = spec(prefill_tokens_per_second=200_000.0, decode_seconds_per_token=0.1)
     controller = door(rated, tenants=two_tenants(max_concurrent_requests=1))
-    arrive(controller, 1, 20_000, 100, tenant="other")  # in prefill until 1
-    arrive(controller, 2, 1_000, 100)  # until 1.05, and 10 s of output
+    arrive(controller, 1, 20_000, 100, tenant="other")  # in prefill until 0.1
+    arrive(controller, 2, 1_000, 100)  # until 0.105, and 10 s of output
     refused = controller.assess(request(3), 0.0)
     assert refused.reason is Reason.TENANT_QUOTA
-    assert refused.retry_after_seconds == pytest.approx(11.05)
+    assert refused.retry_after_seconds == pytest.approx(10.105)
 
 
 def test_a_request_above_the_whole_quota_is_refused_for_good() -> None:

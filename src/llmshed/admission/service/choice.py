@@ -36,9 +36,7 @@ class Place:
     pool: Pool
 
 
-def choose(
-    places: Sequence[Place], asker: Asker, chosen: Classification, now: float, *, repeat: bool, may_wait: bool
-) -> Verdict:
+def choose(places: Sequence[Place], asker: Asker, chosen: Classification, now: float, *, may_wait: bool) -> Verdict:
     """Return the verdict on a request that some replica could hold; nothing is changed.
 
     Args:
@@ -46,10 +44,9 @@ def choose(
         asker: the request at its place in the order of service.
         chosen: its classification.
         now: clock reading, in seconds.
-        repeat: whether it was refused before: then it passes nobody who waits.
         may_wait: whether a schedule is known by which it could wait.
     """
-    open_places = [place for place in places if may_start(place, asker, now, repeat=repeat)]
+    open_places = [place for place in places if may_start(place, asker, now)]
     if asker.hurries:
         open_places = [place for place in open_places if _starts_in_time(place, asker, now)]
     if open_places:
@@ -70,11 +67,11 @@ def choose(
     )
     if reason is None:
         return verdict
-    promised = pool.learnt.promises[asker.rank].seconds(now)
+    promised = pool.learnt.promised_seconds(asker.rank, now)
     return refused(verdict, reason, promised)
 
 
-def may_start(place: Place, asker: Asker, now: float, *, repeat: bool) -> bool:
+def may_start(place: Place, asker: Asker, now: float) -> bool:
     """Say whether a newcomer may be dispatched there at once.
 
     It passes those of its own rank who wait, since they were all tried and do not fit, unless more of them wait than
@@ -84,7 +81,7 @@ def may_start(place: Place, asker: Asker, now: float, *, repeat: bool) -> bool:
     if pool.waiting:
         queue = pool.queues[asker.lane]
         same = queue.requests_of(asker.priority_class)
-        if same > MOST_LOOKED_AT or (repeat and same):
+        if same > MOST_LOOKED_AT or (asker.repeat and same):
             return False
         if pool.waits_above(rank):
             return False

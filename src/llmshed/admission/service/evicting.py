@@ -46,5 +46,5 @@ def _leaving(waiting: Waiting, reason: Reason, detail: str, pool: Pool, now: flo
         window=replica.window.terms(now),
         queue=pool.queue_terms(chosen.lane, waiting.lane_policy),
     )
-    promised = pool.learnt.promises[waiting.rank].seconds(now)
+    promised = pool.learnt.promised_seconds(waiting.rank, now)
     return replace(refused(verdict, reason, promised), detail=detail)

@@ -22,6 +22,8 @@ class Asker:
         priority_class: its class.
         weight: its tenant's weight.
         lane_policy: its lane's numbers.
+        repeat: whether it was refused before: it passes nobody who waits, and expects what first arrivals of its
+            tenant leave.
     """
 
     request: Request
@@ -29,6 +31,7 @@ class Asker:
     priority_class: PriorityClass
     weight: float
     lane_policy: LanePolicy
+    repeat: bool = False
 
     @property
     def rank(self) -> int:
@@ -72,7 +75,7 @@ def foresee(asker: Asker, option: Option, replica: AwaitedReplica, pool: Pool, n
         prefill_tokens_ahead=ahead.input_tokens,
         release_seconds=math.inf if release is None else release,
         prefill_seconds=prefill,
-        share=pool.learnt.shares.left_for(asker.rank, now),
+        share=pool.learnt.share_left(asker.rank, asker.request.tenant, now, repeat=asker.repeat),
         factor=pool.learnt.factors[asker.rank].value(now),
         own_seconds=own_seconds(asker, option, replica, pool),
     )

@@ -1,13 +1,24 @@
 """What a pool learns of itself while it serves: lengths, waits, what higher ranks take, what was promised."""
 
+from typing import NamedTuple
+
+from llmshed.admission.budget import Reservation
 from llmshed.admission.estimate.delay import raw_wait_seconds
 from llmshed.admission.estimate.factor import LearntFactor
 from llmshed.admission.estimate.ghosts import Ghosts
 from llmshed.admission.estimate.outputs import OutputModel
+from llmshed.admission.estimate.own_share import OwnShares
 from llmshed.admission.estimate.promises import PromisedWork
-from llmshed.admission.estimate.share import ReleaseShares
+from llmshed.admission.estimate.share import LEAST_SHARE, ReleaseShares
 from llmshed.admission.request import SERVICE_RANKS
 from llmshed.admission.verdict import DelayTerms
+
+
+class FullRates(NamedTuple):
+    """What a full pool gives back and takes in, each above 0."""
+
+    tokens_per_second: float
+    prompt_tokens_per_second: float
 
 
 class Learnt:
@@ -18,20 +29,34 @@ class Learnt:
         self.outputs = OutputModel()
         self.shares = ReleaseShares()
         self.factors = [LearntFactor() for _ in range(SERVICE_RANKS)]
-        self.promises = [PromisedWork() for _ in range(SERVICE_RANKS)]
+        self.own_shares = OwnShares()
+        self.promised_tokens = [PromisedWork() for _ in range(SERVICE_RANKS)]
+        self.promised_prompts = [PromisedWork() for _ in range(SERVICE_RANKS)]
         self.ghosts = Ghosts()
 
     def released(self, tokens: int, now: float) -> None:
         """Note reserved tokens that came free."""
         self.shares.released(tokens, now)
         self.ghosts.came_free(tokens)
-        for rank, promise in enumerate(self.promises):
+        for rank, promise in enumerate(self.promised_tokens):
             promise.released(tokens * self.shares.left_for(rank, now), now)
 
-    def dispatched(self, rank: int, tokens: int, prompt_tokens: int, now: float) -> None:
-        """Note work that went to a replica."""
-        self.shares.took(rank, tokens, now)
-        self.ghosts.let_in(rank, prompt_tokens)
+    def dispatched(self, rank: int, tenant: str, reservation: Reservation, now: float, *, first: bool) -> None:
+        """Note work that went to a replica; `first` says that it is no repeat."""
+        self.shares.took(rank, reservation.total_tokens, now)
+        self.own_shares.dispatched(tenant, reservation.total_tokens, now, first=first)
+        self.ghosts.let_in(rank, reservation.input_tokens)
+        for lower in range(rank, SERVICE_RANKS):
+            self.promised_prompts[lower].released(reservation.input_tokens, now)
+
+    def share_left(self, rank: int, tenant: str, now: float, *, repeat: bool) -> float:
+        """Return which part of what comes free a newcomer of that rank and tenant may expect, at least 0.02."""
+        left = self.shares.left_for(rank, now)
+        return max(LEAST_SHARE, left - self.own_shares.ratio(tenant, now)) if repeat else left
+
+    def promised_seconds(self, rank: int, now: float) -> float:
+        """Return how long what refused requests of a rank were promised takes to drain, tokens or prompts."""
+        return max(self.promised_tokens[rank].seconds(now), self.promised_prompts[rank].seconds(now))
 
     def waited(self, rank: int, delay: DelayTerms, seconds: float, now: float) -> None:
         """Learn from a wait that is over, at least that long, and from the refused ones that would have fit by now."""
@@ -45,9 +70,10 @@ class Learnt:
         for ghost in self.ghosts.advance(now):
             self.factors[ghost.rank].learn(ghost.raw_seconds, ghost.actual_seconds, now)
 
-    def promised(self, rank: int, tokens: int, full_tokens_per_second: float, now: float) -> None:
-        """Promise room to a refused request."""
-        self.promises[rank].book(tokens, full_tokens_per_second, now)
+    def promise(self, rank: int, reservation: Reservation, full: FullRates, now: float) -> None:
+        """Promise room to a refused request, in tokens and in the prefill window."""
+        self.promised_tokens[rank].book(reservation.total_tokens, full.tokens_per_second, now)
+        self.promised_prompts[rank].book(reservation.input_tokens, full.prompt_tokens_per_second, now)
 
     def follow(self, rank: int, delay: DelayTerms, lack_tokens: int, now: float) -> None:
         """Follow a refused request until it would have fit."""

@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Iterator
 
 from llmshed.admission.budget import Reservation
+from llmshed.admission.echo import Arrival
 from llmshed.admission.ledger import Charge
 from llmshed.admission.options import options_on
 from llmshed.admission.policy import LanePolicy
 from llmshed.admission.queueing.line import LaneQueue
 from llmshed.admission.queueing.waiting import Waiting
-from llmshed.admission.request import Lane, PriorityClass, service_rank
-from llmshed.admission.service.learning import Learnt
+from llmshed.admission.request import SERVICE_RANKS, Lane, PriorityClass, service_rank
+from llmshed.admission.service.learning import FullRates, Learnt
 from llmshed.admission.service.replica import AwaitedReplica
 from llmshed.admission.state import PoolState, QueueState
 from llmshed.admission.verdict import QueueTerms, Verdict
@@ -138,7 +139,8 @@ class Pool:
         """Charge a dispatched request to a replica, and to its tenant's share."""
         replica.take(charge, now)
         self.queues[charge.lane].served(charge.tenant, weight, charge.reservation.total_tokens)
-        self.learnt.dispatched(_rank(verdict), charge.reservation.total_tokens, charge.reservation.input_tokens, now)
+        first = verdict.arrival is Arrival.FIRST
+        self.learnt.dispatched(_rank(verdict), charge.tenant, charge.reservation, now, first=first)
 
     def give_back(self, replica: AwaitedReplica, key: int, now: float) -> Charge:
         """Free a request's charge; somebody may start now."""
@@ -155,15 +157,27 @@ class Pool:
     def learn_answer(self, replica: AwaitedReplica, charge: Charge, output_tokens: int, now: float) -> None:
         """Learn length and pace from an answer that ended by itself."""
         sequences = charge.reservation.sequences
-        self.learnt.outputs.learn(charge.lane, round(output_tokens / sequences))
+        self.learnt.outputs.learn(charge.lane, round(output_tokens / sequences), charge.output_ceiling_tokens)
         if charge.streamed and charge.first_token_at is not None and sequences == 1:
             replica.pace.learn(now - charge.first_token_at, output_tokens)
 
-    def full_tokens_per_second(self, lane: Lane, ceiling_tokens: int) -> float:
-        """Return the rate at which a full pool gives tokens back: safe budget / mean time that a request holds them."""
+    def full_rates(self, lane: Lane, ceiling_tokens: int, reservation: Reservation) -> FullRates:
+        """Return what the pool would give back and take in if it were full of requests like this one.
+
+        By Little's law the safe budget over the time that one holds its part, and never more than prefill lets in.
+        """
         output_tokens = self.learnt.outputs.remaining_tokens(lane, 0.0, max(1, ceiling_tokens))
-        rates = (r.budget.safe_budget_tokens / (output_tokens * r.decode_seconds_per_token) for r in self if r.up)
-        return max(1.0, sum(rates))
+        tokens = prompts = 0.0
+        for replica in self:
+            if replica.up:
+                prompt_rate = replica.window.measured_tokens_per_second
+                own_seconds = reservation.input_tokens / prompt_rate
+                held_seconds = own_seconds + output_tokens * replica.decode_seconds_per_token
+                by_budget = replica.budget.safe_budget_tokens / held_seconds
+                by_prefill = reservation.total_tokens / own_seconds if own_seconds > 0 else by_budget
+                tokens += min(by_budget, by_prefill)
+                prompts += prompt_rate
+        return FullRates(max(tokens, 1.0), max(prompts, 1.0))
 
     def note_accepted(self, verdict: Verdict) -> None:
         """Note work that was dispatched or queued on its arrival."""
@@ -178,10 +192,10 @@ class Pool:
         """Promise room to a refused request, and follow it until it would have fit."""
         if verdict.delay is None or verdict.lane is None or verdict.equation is None:
             return
-        tokens = _reservation(verdict).total_tokens
-        full_rate = self.full_tokens_per_second(verdict.lane, verdict.output_ceiling_tokens or 1)
-        lack_tokens = max(0, tokens - verdict.equation.headroom_tokens)
-        self.learnt.promised(_rank(verdict), tokens, full_rate, now)
+        reservation = _reservation(verdict)
+        full = self.full_rates(verdict.lane, verdict.output_ceiling_tokens or 1, reservation)
+        lack_tokens = max(0, reservation.total_tokens - verdict.equation.headroom_tokens)
+        self.learnt.promise(_rank(verdict), reservation, full, now)
         self.learnt.follow(_rank(verdict), verdict.delay, lack_tokens, now)
 
     def state(self, now: float) -> PoolState:
@@ -196,7 +210,7 @@ class Pool:
             ),
             oldest_age_seconds={lane: 0.0 if at is None else now - at for lane, at in oldest.items()},
             factors=tuple(factor.value(now) for factor in self.learnt.factors),
-            promised_seconds=tuple(promise.seconds(now) for promise in self.learnt.promises),
+            promised_seconds=tuple(self.learnt.promised_seconds(rank, now) for rank in range(SERVICE_RANKS)),
             ghosts=len(self.learnt.ghosts),
         )
 
