@@ -69,6 +69,17 @@ def test_learnt_lengths_are_spread_over_their_quantiles() -> None:
         assert forecast.seconds_until(part * 20_000, 0, now=0.0) == pytest.approx(part * 20, abs=1.2)
 
 
+def test_the_last_lump_overshoots_the_need() -> None:
+    """Ten answers of 0..200 tokens, 0..20 s: one token is there at the first end, on average at 20/11 s."""
+    outputs = OutputModel()
+    for length in [*range(200)] * 5:
+        outputs.learn(BULK, length * 73 % 200, 200)
+    few = built([decoding(key, 200) for key in range(10)], now=0.0, outputs=outputs)
+    assert few.seconds_until(1, 0, now=0.0) == pytest.approx(20 / 11, abs=1.0)
+    assert few.seconds_until(1_999, 0, now=0.0) == few.seconds_until(2_000, 0, now=0.0)
+    assert few.seconds_until(2_001, 0, now=0.0) is None
+
+
 def test_the_further_an_answer_is_the_sooner_it_ends_within_its_ceiling() -> None:
     outputs = OutputModel()
     for _ in range(200):
