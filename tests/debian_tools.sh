@@ -1,7 +1,7 @@
 #!/bin/sh
-# Brings the Debian packages that `make test` lacks: python3-venv where no environment can be made yet, and the two tools
-# that tests hold pages and metrics against, mandoc and promtool (package prometheus).
-# Without root or apt it says so and changes nothing; tests that need a tool then skip with the reason.
+# Brings the Debian packages that `make test` lacks: python3-venv where no environment can be made yet, the two tools
+# that tests hold pages and metrics against, mandoc and promtool (package prometheus), and faketime, which moves clocks.
+# Without root or apt it says so and changes nothing; tests that need a tool then skip with the reason, or do without.
 set -eu
 missing=""
 if [ ! -e "${VENV:-.venv}/.installed-run" ]; then
@@ -9,6 +9,7 @@ if [ ! -e "${VENV:-.venv}/.installed-run" ]; then
 fi
 command -v mandoc >/dev/null || missing="$missing mandoc"
 command -v promtool >/dev/null || missing="$missing prometheus"
+command -v faketime >/dev/null || missing="$missing faketime"
 if [ -z "$missing" ]; then
   exit 0
 fi

@@ -119,13 +119,13 @@ async def simulate(*options: str | Path) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def serve(place: Path, toml: str, *options: str) -> AsyncIterator[Served]:
+async def serve(place: Path, toml: str, *options: str, env: dict[str, str] | None = None) -> AsyncIterator[Served]:
     """Run `llmshed serve` on free ports by the configuration `toml`, written into `place`, until it is ready."""
     file, decisions = place / "llmshed.toml", place / "decisions.jsonl"
     file.write_text(toml)
     ports = ("--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
     log = ("--set", f"log.decisions={decisions}")
-    async with program("serve", "--config", file, *ports, *log, *options) as running:
+    async with program("serve", "--config", file, *ports, *log, *options, env=env) as running:
         (ready,) = await running.until(lambda: running.logged("ready"))
         yield Served(running, ready["data"], ready["admin"], decisions, file)
 

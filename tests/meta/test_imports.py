@@ -159,11 +159,36 @@ def test_only_the_clock_module_reads_a_clock(path: Path) -> None:
     assert package_of(path) == "clock" or not {name for name in names if f"{name}.".startswith("time.")} & CLOCK_READS
 
 
+WALL_READERS = {
+    "gateway/door/door.py",  # when a request came, for its decision line
+    "gateway/daemon/assembly.py",  # since when a configuration is in force, for its metric
+    "tokenizing/build.py",  # the date that a chat template is shown
+    "emulator/replica.py",  # `created` of OpenAI's answers
+}
+
+
+@pytest.mark.parametrize("path", LIBRARY, ids=module_name)
+def test_the_wall_clock_is_told_and_decides_nothing(path: Path) -> None:
+    told = path.relative_to(ROOT / "src" / "llmshed").as_posix() in WALL_READERS
+    assert reads_the_wall(path.read_text("utf-8")) is told
+
+
+def reads_the_wall(source: str) -> bool:
+    """Say whether a module asks for the time of day, of our clock or of the library."""
+    attributes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Attribute)]
+    return any(node.attr in {"wall", "utcnow", "today"} or ast.unparse(node) == "datetime.now" for node in attributes)
+
+
 CLOCK_READS = {f"time.{name}" for name in ("time", "monotonic", "perf_counter", "time_ns", "monotonic_ns")}
 
 
 class TestTheChecksBite:
     """Each ban is shown a planted fault."""
+
+    @pytest.mark.parametrize("source", ["self.clock.wall()", "datetime.now(tz=UTC)", "date.today()"])
+    def test_a_look_at_the_wall_clock_is_seen(self, source: str) -> None:
+        assert reads_the_wall(source)
+        assert not reads_the_wall("self.clock.now()")
 
     @pytest.mark.parametrize(
         ("package", "source"),

@@ -116,7 +116,7 @@ def test_whoever_is_root_gets_the_debian_packages_that_lack_and_no_others(machin
     assert not policy.exists()
     assert asked.read_text().splitlines() == [
         "update -qq",
-        "install -y -qq --no-install-recommends python3-venv prometheus",
+        "install -y -qq --no-install-recommends python3-venv prometheus faketime",
         "no daemon is started",
     ]
 
@@ -127,10 +127,11 @@ def test_where_nothing_lacks_nothing_is_installed_and_where_nothing_may_be_it_is
     without = machine.make("debian-tools")
     machine.has("mandoc", "#!/bin/sh\n")
     machine.has("promtool", "#!/bin/sh\n")
+    machine.has("faketime", "#!/bin/sh\n")
     complete = machine.make("debian-tools")
 
     assert (without.returncode, complete.returncode) == (0, 0)
-    assert "mandoc prometheus" in without.stderr
+    assert "mandoc prometheus faketime" in without.stderr
     assert complete.stderr == ""
 
 
