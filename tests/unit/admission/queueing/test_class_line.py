@@ -80,9 +80,9 @@ def test_when_nobody_waits_any_more_all_start_level_again() -> None:
     line.charge("acme", 1.0, 9_000, 0.0)
     serve(line)
     serve(line)
-    line.join(waiting(5, "acme", 5.0), 5.0)
-    line.join(waiting(6, "bolt", 6.0), 6.0)
-    assert keys(line) == [5, 6]
+    for key, tenant in enumerate(("bolt", "acme", "bolt", "acme"), start=5):
+        line.join(waiting(key, tenant, float(key)), float(key))
+    assert keys(line) == [5, 6, 7, 8]
 
 
 def test_tenants_that_come_and_go_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

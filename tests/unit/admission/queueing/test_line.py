@@ -44,6 +44,11 @@ def test_a_new_conversation_ages_past_continuing_ones_at_half_its_residence(queu
     assert queue.ahead_of("acme", 1.0, LOW, continuing=True) == (2_000, 1_200, 2)
 
 
+def test_one_that_left_does_not_age(queue: LaneQueue) -> None:
+    queue.leave(3)
+    assert keys(queue, LOW, 9.0) == [4]
+
+
 def test_expiry_is_exact_and_in_order(queue: LaneQueue) -> None:
     assert queue.next_expiry() == 11.0
     assert queue.take_expired(10.999) == []
