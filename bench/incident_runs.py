@@ -103,9 +103,9 @@ class SurgeOutcome:
     """A surge before many replicas; all times in seconds.
 
     Args:
-        before_p95: TTFT p95 of those that came before the surge.
+        before_p95: TTFT p95 of those that came before the surge, apart from the first `RECOVERY_SECONDS`.
         during_p95: of those that came in it and were served.
-        after_p95: of those that came later than `RECOVERY_SECONDS` after it.
+        after_p95: of those that came later than `RECOVERY_SECONDS` after it: the same requests as before it.
         report: the whole run.
     """
 
@@ -131,14 +131,17 @@ def run_bursts(bursts: Bursts) -> BurstOutcome:
 
 
 def run_surge(surge: Surge, replicas: int = SURGE_REPLICAS) -> SurgeOutcome:
-    """Play a surge, and look at the ledger each second; refused clients come back as an SDK does."""
+    """Play a surge, and look at the ledger each second; as in the incident, refused clients do not come back.
+
+    Those that did would be part of the traffic after it, for as long as the waits that they were told.
+    """
     setting = shipped_stage(SURGE_REPLICA, replicas)
     gate = TimedGate(watched_controller(setting))
     rng = Random("incidents/clients")  # noqa: S311 - draws of waits, nothing is kept secret
-    report = simulate(setting, gate, surge.requests(), ClientModel.SDK, rng, RunPlan(_EDGES, look_seconds=1.0))
+    report = simulate(setting, gate, surge.requests(), ClientModel.NONE, rng, RunPlan(_EDGES, look_seconds=1.0))
     over = surge.surge_ends_at
     return SurgeOutcome(
-        before_p95=gate.ttft_p95_seconds(0.0, surge.calm_seconds),
+        before_p95=gate.ttft_p95_seconds(RECOVERY_SECONDS, surge.calm_seconds),
         during_p95=gate.ttft_p95_seconds(surge.calm_seconds, over),
         after_p95=gate.ttft_p95_seconds(over + RECOVERY_SECONDS, float("inf")),
         report=report,

@@ -1,7 +1,7 @@
 """The traffic of two public incidents, made up by seed, and the clients of the first."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import merge
 from random import Random
 
@@ -104,8 +104,13 @@ class Surge:
         return self.calm_seconds + self.surge_seconds
 
     def requests(self) -> Iterator[TracedRequest]:
-        """Yield the requests in the order of their arrival."""
+        """Yield the requests in the order of their arrival; those after the surge are those before it once more."""
+        yield from self._calm()
         rng = Random("incidents/surge")  # noqa: S311 - as above
-        yield from interactive(rng, 0.0, self.calm_seconds, self.calm_rate)
         yield from interactive(rng, self.calm_seconds, self.surge_ends_at, self.surge_rate)
-        yield from interactive(rng, self.surge_ends_at, self.surge_ends_at + self.calm_seconds, self.calm_rate)
+        for one in self._calm():
+            yield replace(one, at_seconds=one.at_seconds + self.surge_ends_at)
+
+    def _calm(self) -> Iterator[TracedRequest]:
+        rng = Random("incidents/calm")  # noqa: S311 - as above
+        return interactive(rng, 0.0, self.calm_seconds, self.calm_rate)

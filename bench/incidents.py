@@ -8,9 +8,9 @@ recovered a quarter of an hour later). No figure comes from a GPU.
 from incident_runs import run_bursts, run_surge
 from incident_traffic import Bursts, Surge
 
-CALM_RATE = 8.0
-SURGE_RATE = 32.0
-"""Requests a second. Eight such replicas carry about 16: more leaves the share of good requests below 99 %."""
+CALM_RATE = 6.0
+SURGE_RATE = 24.0
+"""Requests a second. Eight such replicas carry about 12: with more the share of good requests falls below 99 %."""
 
 
 def main() -> None:

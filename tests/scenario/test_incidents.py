@@ -9,7 +9,7 @@ from heapq import merge
 from random import Random
 
 import pytest
-from incident_runs import BURST_REPLICA, run_bursts, run_surge
+from incident_runs import BURST_REPLICA, BurstOutcome, run_bursts, run_surge
 from incident_traffic import Bursts, Surge, interactive
 from staged import SHARED, shipped_stage, watched_controller
 
@@ -42,19 +42,23 @@ LARGE_TOKENS = 60_000
 LARGE_AT = 20.0
 
 
+@pytest.fixture(scope="module")
+def bursts() -> BurstOutcome:
+    return run_bursts(SHORT)
+
+
 @pytest.mark.slow
-def test_batches_beside_bursts_are_all_done_and_nothing_is_untrue() -> None:
-    outcome = run_bursts(SHORT)
-    assert outcome.batch_done_share == 1.0
-    assert outcome.beside.lanes["interactive"].given_up == 0
-    ledger = outcome.beside.ledger
+def test_batches_beside_bursts_are_all_done_and_nothing_is_untrue(bursts: BurstOutcome) -> None:
+    assert bursts.batch_done_share == 1.0
+    assert bursts.beside.lanes["interactive"].given_up == 0
+    ledger = bursts.beside.ledger
     assert (ledger.broken_invariants, ledger.only_in_gate, ledger.only_in_engine) == ((), 0, 0)
 
 
 @pytest.mark.slow
 @pytest.mark.xfail(strict=False, reason="bulk's cap on replicas where prefill blocks all starts is not yet low enough")
-def test_bursts_beside_batches_are_hardly_slower_than_alone() -> None:
-    assert run_bursts(SHORT).slowdown <= 1.2
+def test_bursts_beside_batches_are_hardly_slower_than_alone(bursts: BurstOutcome) -> None:
+    assert bursts.slowdown <= 1.2
 
 
 @pytest.mark.slow
@@ -65,7 +69,7 @@ def test_a_surge_leaves_nothing_behind() -> None:
     assert ledger.looks > 200
     assert (ledger.broken_invariants, ledger.only_in_gate, ledger.only_in_engine) == ((), 0, 0)
     assert outcome.report.total.refusals != {}
-    assert outcome.after_p95 <= 1.5 * outcome.before_p95
+    assert outcome.after_p95 <= 1.1 * outcome.before_p95
 
 
 @dataclass(slots=True)
@@ -112,7 +116,7 @@ def large_among(setting: Setting, trace: Iterable[TracedRequest]) -> tuple[RunRe
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("per_second", [3.0, 5.0, 8.0])
+@pytest.mark.parametrize("per_second", [3.0, 5.0])
 def test_a_large_prompt_starts_in_a_bulk_pool(per_second: float) -> None:
     """An H100 works through about 4.8 prompts of 5,000 tokens a second."""
     setting = shipped_stage(BURST_REPLICA, 1, SEPARATE)
@@ -159,15 +163,16 @@ def test_a_prompt_beyond_the_bound_of_a_shared_tgi_is_refused_for_good() -> None
     assert action.verdict.reason is Reason.LANE_LIMIT
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("share", [0.5, 0.99])
+@pytest.mark.parametrize("share", [0.05, 0.2, 0.34])
 def test_an_idle_replica_with_a_full_queue_goes_on(share: float) -> None:
-    """Requests that each need much of the replica, more at once than the queue holds, and nobody after them."""
-    setting = shipped_stage(BURST_REPLICA, 1, SEPARATE)
+    """Prompts that are a good part of all that the replica lends, more than the queue holds, and nobody after them."""
+    bounds = "[lanes.bulk]\nqueue_requests = 2\nqueue_tokens = 1_000_000\n"
+    setting = shipped_stage(BURST_REPLICA, 1, bounds + SEPARATE)
     bulk = next(spec for spec in setting.specs if spec.pool == "batch")
-    tokens = int(share * bulk.budget.safe_budget_tokens) // 4
-    burst = [TracedRequest(1.0, tokens, 100, 128, intent=Intent.BULK, copies=4) for _ in range(300)]
+    tokens = int(share * bulk.budget.safe_budget_tokens)
+    burst = [TracedRequest(1.0, tokens, 100, 128, intent=Intent.BULK) for _ in range(20)]
     report, _ = large_among(setting, burst)
     assert report.drained
     assert report.ledger.broken_invariants == ()
-    assert report.total.finished > 5
+    assert report.total.finished >= 3
+    assert "queue_full" in report.total.refusals
