@@ -194,6 +194,8 @@ class AdmissionController:
         if verdict.lane is Lane.INTERACTIVE:
             for pool in self._pools_of(request, Lane.INTERACTIVE):
                 pool.interactive_came(now)
+        if verdict.arrival is Arrival.FIRST and verdict.pool is not None and verdict.reservation is not None:
+            self._pools[verdict.pool].first_came(verdict, request.tenant, now)
         return self._commit(request, self._policy, verdict, now)
 
     def _commit(self, request: Request, policy: AdmissionPolicy, verdict: Verdict, now: float) -> list[Action]:
@@ -439,7 +441,7 @@ class AdmissionController:
 
 def _learn_wait(waiting: Waiting, pool: Pool, now: float) -> None:
     """Learn from a wait that is over, by a dispatch or because it was too long."""
-    if waiting.verdict.delay is not None:
+    if waiting.verdict.delay is not None and waiting.verdict.arrival is Arrival.FIRST:
         pool.learnt.waited(waiting.rank, waiting.verdict.delay, now - waiting.joined_at, now)
 
 

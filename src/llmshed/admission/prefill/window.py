@@ -96,6 +96,10 @@ class PrefillWindow:
         """
         return self._bulk is not None and (tokens == 0 or self._bulk.within_floor(now))
 
+    def under_cap(self, now: float) -> bool:
+        """Say whether bulk's cap leaves it anything now; always where no cap acts."""
+        return self._bulk is None or self._bulk.under_cap(now)
+
     def ready_at(self, lane: Lane, tokens: int, now: float) -> float | None:
         """Return the earliest instant after `now` from which a prompt may be let in, or bulk's floor covers it.
 

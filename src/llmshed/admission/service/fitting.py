@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from llmshed.admission.budget import Reservation
+from llmshed.admission.queueing.waiting import Waiting
 from llmshed.admission.request import Lane
 from llmshed.admission.service.replica import AwaitedReplica
 
@@ -64,3 +65,20 @@ def _waits_for_window(replica: AwaitedReplica) -> bool:
     return (
         shadow is not None and shadow.total_tokens <= replica.free_tokens and shadow.sequences <= replica.free_sequences
     )
+
+
+def may_hold_shadow(waiting: Waiting, replica: AwaitedReplica, now: float, *, interactive_waits: bool) -> bool:
+    """Say whether freed tokens may accrue to a waiting request, so that it lacks nothing that they do not bring.
+
+    Interactive work may from half its residence on. Bulk may when the floor covers it, and from half its residence on
+    while no interactive work waits; never while its own part of the budget or its cap is what keeps it out.
+    """
+    aged = now >= waiting.ages_at
+    if waiting.chosen.lane is not Lane.BULK or not replica.shared:
+        return aged
+    tokens, bulk = waiting.total_tokens, replica.budget.bulk
+    if replica.window.within_floor(waiting.input_tokens, now):
+        return tokens <= replica.bulk_room_tokens(bulk.reserved_floor_ratio, now)
+    if not aged or interactive_waits or not replica.window.under_cap(now):
+        return False
+    return tokens <= replica.bulk_room_tokens(bulk.reserved_max_ratio, now)

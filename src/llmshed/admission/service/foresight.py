@@ -8,7 +8,7 @@ from llmshed.admission.options import Option
 from llmshed.admission.policy import LanePolicy
 from llmshed.admission.request import Lane, PriorityClass, Request, service_rank
 from llmshed.admission.service.pool import Pool
-from llmshed.admission.service.replica import AwaitedReplica, Queued
+from llmshed.admission.service.replica import AwaitedReplica, Lack, Queued
 from llmshed.admission.verdict import DelayTerms
 
 
@@ -64,11 +64,12 @@ def foresee(asker: Asker, option: Option, replica: AwaitedReplica, pool: Pool, n
     ahead = replica.ahead(asker.rank, _share_of_rank(asker, pool))
     reservation, key = option.reservation, asker.request.key
     held_tokens, held_sequences = _held(replica, key, asker.rank)
-    lack_tokens = reservation.total_tokens + ahead.tokens + held_tokens - replica.free_tokens
-    lack_sequences = reservation.sequences + ahead.sequences + held_sequences - replica.free_sequences
+    before = Lack(ahead.tokens + held_tokens, ahead.sequences + held_sequences)
+    lack_tokens = reservation.total_tokens + before.tokens - replica.free_tokens
+    lack_sequences = reservation.sequences + before.sequences - replica.free_sequences
     if asker.lane is Lane.BULK:
         lack_tokens = max(lack_tokens, _bulk_lack_tokens(reservation.total_tokens, asker.rank, replica, now))
-    release = replica.seconds_until(lack_tokens, lack_sequences, pool.learnt.outputs, now)
+    release = replica.seconds_until(Lack(lack_tokens, lack_sequences), before, pool.learnt.outputs, now)
     prefill = replica.window.wait_seconds(asker.lane, ahead.input_tokens, reservation.input_tokens, now)
     delay = delay_terms(
         tokens_ahead=ahead.tokens,

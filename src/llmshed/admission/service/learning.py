@@ -41,10 +41,10 @@ class Learnt:
         for rank, promise in enumerate(self.promised_tokens):
             promise.released(tokens * self.shares.left_for(rank, now), now)
 
-    def dispatched(self, rank: int, tenant: str, reservation: Reservation, now: float, *, first: bool) -> None:
-        """Note work that went to a replica; `first` says that it is no repeat."""
+    def dispatched(self, rank: int, reservation: Reservation, now: float) -> None:
+        """Note work that went to a replica."""
         self.shares.took(rank, reservation.total_tokens, now)
-        self.own_shares.dispatched(tenant, reservation.total_tokens, now, first=first)
+        self.own_shares.dispatched(reservation.total_tokens, now)
         self.ghosts.let_in(rank, reservation.input_tokens)
         for lower in range(rank, SERVICE_RANKS):
             self.promised_prompts[lower].released(reservation.input_tokens, now)

@@ -135,12 +135,15 @@ class Pool:
         for replica in self:
             replica.interactive_came(now)
 
+    def first_came(self, verdict: Verdict, tenant: str, now: float) -> None:
+        """Note a first arrival that was decided on here, whatever became of it."""
+        self.learnt.own_shares.asked(tenant, _reservation(verdict).total_tokens, now)
+
     def take(self, charge: Charge, replica: AwaitedReplica, verdict: Verdict, weight: float, now: float) -> None:
         """Charge a dispatched request to a replica, and to its tenant's share."""
         replica.take(charge, now)
         self.queues[charge.lane].served(charge.tenant, weight, charge.reservation.total_tokens)
-        first = verdict.arrival is Arrival.FIRST
-        self.learnt.dispatched(_rank(verdict), charge.tenant, charge.reservation, now, first=first)
+        self.learnt.dispatched(_rank(verdict), charge.reservation, now)
 
     def give_back(self, replica: AwaitedReplica, key: int, now: float) -> Charge:
         """Free a request's charge; somebody may start now."""
@@ -152,7 +155,7 @@ class Pool:
     def settle(self, charge: Charge, weight: float, output_tokens: int) -> None:
         """Correct a tenant's share by what its request really used."""
         unused = charge.reservation.output_tokens + charge.reservation.overrun_tokens - output_tokens
-        self.queues[charge.lane].settle(charge.tenant, weight, -unused)
+        self.queues[charge.lane].settle(charge.tenant, weight, -unused, charge.dispatched_at)
 
     def learn_answer(self, replica: AwaitedReplica, charge: Charge, output_tokens: int, now: float) -> None:
         """Learn length and pace from an answer that ended by itself."""
@@ -196,7 +199,8 @@ class Pool:
         full = self.full_rates(verdict.lane, verdict.output_ceiling_tokens or 1, reservation)
         lack_tokens = max(0, reservation.total_tokens - verdict.equation.headroom_tokens)
         self.learnt.promise(_rank(verdict), reservation, full, now)
-        self.learnt.follow(_rank(verdict), verdict.delay, lack_tokens, now)
+        if verdict.arrival is Arrival.FIRST:  # a repeat waits for others too, whom no ghost would see
+            self.learnt.follow(_rank(verdict), verdict.delay, lack_tokens, now)
 
     def state(self, now: float) -> PoolState:
         """Return a frozen snapshot."""

@@ -1,6 +1,7 @@
 """A replica that work may wait for: beside its ledger the prefill window, the forecast, and what waits for it."""
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from llmshed.admission.budget import Equation, Reservation
 from llmshed.admission.estimate.forecast import ReleaseForecast
@@ -16,6 +17,13 @@ from llmshed.admission.state import ReplicaState
 
 INTERACTIVE_RECENT_SECONDS = 60.0
 """How long after an interactive request bulk keeps to its part of the budget: about as long as its answers hold it."""
+
+
+class Lack(NamedTuple):
+    """What is missing in tokens and in seats."""
+
+    tokens: int
+    sequences: int
 
 
 @dataclass(slots=True)
@@ -138,12 +146,15 @@ class AwaitedReplica(Replica):
         self.window.end(key, now)
         return charge
 
-    def seconds_until(self, lack_tokens: int, lack_sequences: int, outputs: OutputModel, now: float) -> float | None:
-        """Return how long until that much more than now is free; None when the releases never give it."""
-        if lack_tokens <= 0 and lack_sequences <= 0:
+    def seconds_until(self, lack: Lack, before: Lack, outputs: OutputModel, now: float) -> float | None:
+        """Return how long until that much more than now is free; None when the releases never give it.
+
+        `before` is the part of the lack that work ahead takes first, and gives back in its turn.
+        """
+        if lack.tokens <= 0 and lack.sequences <= 0:
             return 0.0
         self.forecast.refresh(self.ledger, self.budget, outputs, self.pace, now)
-        return self.forecast.seconds_until(lack_tokens, lack_sequences, now)
+        return self.forecast.seconds_until(lack.tokens, lack.sequences, now, before.tokens, before.sequences)
 
     @property
     def decode_seconds_per_token(self) -> float:

@@ -12,7 +12,7 @@ from itertools import islice
 from llmshed.admission.queueing.waiting import Waiting
 from llmshed.admission.request import Lane, PriorityClass
 from llmshed.admission.service.choice import MOST_LOOKED_AT
-from llmshed.admission.service.fitting import Candidate, fits, has_room
+from llmshed.admission.service.fitting import Candidate, fits, has_room, may_hold_shadow
 from llmshed.admission.service.pool import QUEUED_LANES, Pool
 from llmshed.admission.service.replica import AwaitedReplica
 
@@ -25,6 +25,8 @@ def next_start(pool: Pool, now: float) -> tuple[Waiting, AwaitedReplica] | None:
     pool.look_at = None
     pool.changed = False
     above_waits = False
+    interactive_waits = len(pool.queues[Lane.INTERACTIVE]) > 0
+    _end_shadows(pool, now, interactive_waits=interactive_waits)
     for lane in QUEUED_LANES:
         queue = pool.queues[lane]
         for priority_class in PriorityClass:
@@ -34,7 +36,7 @@ def next_start(pool: Pool, now: float) -> tuple[Waiting, AwaitedReplica] | None:
             if above_waits and not floor_only:
                 return None
             looked = list(islice(queue.in_order(priority_class, now), MOST_LOOKED_AT))
-            _shadow(looked[0], pool, now)
+            _shadow(looked[0], pool, now, interactive_waits=interactive_waits)
             found = _first_fit(looked, pool, now, floor_only=floor_only)
             if found is not None:
                 return found
@@ -65,17 +67,23 @@ def _fits_on(waiting: Waiting, replica: AwaitedReplica, pool: Pool, now: float, 
     return fits(Candidate(waiting.key, waiting.chosen.lane, reservation, floor_only), replica, now)
 
 
-def _shadow(head: Waiting, pool: Pool, now: float) -> None:
+def _shadow(head: Waiting, pool: Pool, now: float, *, interactive_waits: bool) -> None:
     """Give the first of its rank the shadow reservation of its replica, if it is due and nobody else has it."""
     replica = pool.replicas[head.replica]
-    if replica.shadow is not None or not replica.up:
-        return
-    if now >= head.ages_at or _floor_covers(head, replica, now):
+    if (
+        replica.shadow is None
+        and replica.up
+        and may_hold_shadow(head, replica, now, interactive_waits=interactive_waits)
+    ):
         replica.shadow = head
 
 
-def _floor_covers(head: Waiting, replica: AwaitedReplica, now: float) -> bool:
-    return head.chosen.lane is Lane.BULK and replica.shared and replica.window.within_floor(head.input_tokens, now)
+def _end_shadows(pool: Pool, now: float, *, interactive_waits: bool) -> None:
+    """Take shadow reservations back that are held for nothing: what keeps their holder out is not what comes free."""
+    for replica in pool:
+        holder = replica.shadow
+        if holder is not None and not may_hold_shadow(holder, replica, now, interactive_waits=interactive_waits):
+            replica.shadow = None
 
 
 def _look_again(pool: Pool, head: Waiting, now: float) -> None:
