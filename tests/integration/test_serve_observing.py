@@ -158,6 +158,7 @@ async def scraped(gate: House) -> dict[str, float]:
     return {name: float(number) for name, number in pairs if float(number)}
 
 
+@pytest.mark.slow
 async def test_a_request_without_room_is_served_and_charges_nothing() -> None:
     tenancy = "[lanes.interactive]\nqueue_requests = 1\n"
     async with house(OBSERVE + tenancy, replicas=(SLOW,), pool=FULL) as gate, running(gate, sized(240)):
@@ -183,7 +184,7 @@ REFUSED = [
 async def test_a_size_that_no_lane_takes_is_the_engines_to_judge(
     reason: str, body: dict[str, Any], pool: str, status: int
 ) -> None:
-    async with house(OBSERVE, pool=pool) as gate:
+    async with house(OBSERVE, replicas=(BRIEF,), pool=pool) as gate:
         got = await gate.post("/generate", body, {"x-request-id": "large"})
         line = await ended(gate, "large")
         counts = await scraped(gate)
@@ -266,7 +267,7 @@ async def test_its_own_deadline_ends_no_request_that_is_observed() -> None:
 
 
 async def test_metrics_keep_would_be_refusals_apart() -> None:
-    async with house(OBSERVE, pool=FULL) as gate:
+    async with house(OBSERVE, replicas=(BRIEF,), pool=FULL) as gate:
         assert (await gate.post("/generate", sized(400))).status == 200
         assert (await gate.post("/generate", sized(2))).status == 200
         await until(lambda: len(gate.decisions) == 2)
@@ -281,6 +282,7 @@ async def test_metrics_keep_would_be_refusals_apart() -> None:
     }
 
 
+@pytest.mark.slow
 async def test_a_reload_switches_the_mode_for_new_requests_only() -> None:
     async with house(OBSERVE, replicas=(SLOW,), pool=FULL) as gate:
         async with running(gate, sized(240)), running(gate, sized(239)):

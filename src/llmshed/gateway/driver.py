@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 import logging
-from collections import deque
 from dataclasses import dataclass, field
 from typing import Protocol, assert_never
 
@@ -41,8 +40,12 @@ class Follower(Protocol):
     def holds_charge(self) -> bool:
         """Say whether the request is charged, as far as the follower has heard."""
 
-    def hear(self, action: Answer | Enqueue) -> Event | None:
-        """Take note of an action, and return a fact of the request that the core has yet to be told; None for none."""
+    @property
+    def waits(self) -> bool:
+        """Say whether it stands in the core's queue, likewise."""
+
+    def hear(self, action: Answer | Enqueue) -> None:
+        """Take note of an action; the core may not be told anything meanwhile."""
 
 
 @dataclass(slots=True)
@@ -147,6 +150,12 @@ class Driver:
             raise ValueError(f"request {key} is already live")
         self._followers[key] = follower
 
+    def withdraw(self, key: int) -> None:
+        """Take a followed request that waits out of the core's queue, unless its wait ends at this very moment."""
+        now = self._catch_up()
+        if self._followers[key].waits:
+            self._handle(Cancelled(key, sent=False), now)
+
     def unfollow(self, key: int) -> None:
         """Forget a request that has ended."""
         del self._followers[key]
@@ -181,9 +190,10 @@ class Driver:
         try:
             await wait.answered.wait()
         except BaseException:
+            now = self._catch_up()
             del self._waiting[key]
             if wait.answer is None or isinstance(wait.answer, Dispatch):
-                self._handle(Cancelled(key, sent=False))
+                self._handle(Cancelled(key, sent=False), now)
             raise
         match wait.answer:
             case Dispatch(_, replica, verdict):
@@ -198,16 +208,23 @@ class Driver:
             case _:
                 assert_never(wait.answer)
 
-    def _handle(self, event: Event) -> None:
-        untold = deque([event])
-        while untold:
-            for action in self._controller.handle(untold.popleft(), self._clock.now()):
-                if (fact := self._perform(action)) is not None:
-                    untold.append(fact)
+    def _catch_up(self) -> float:
+        """Let the core act on its timers up to this moment, and return the clock reading.
+
+        A wait that is over must be known as such before its client's leaving is told by the same reading: the core has
+        no request to take out then.
+        """
+        now = self._clock.now()
+        self._handle(Tick(), now)
+        return now
+
+    def _handle(self, event: Event, at: float | None = None) -> None:
+        now = self._clock.now() if at is None else at
+        for action in self._controller.handle(event, now):
+            self._perform(action)
         self._arm()
 
-    def _perform(self, action: Action) -> Event | None:
-        """Perform one action; returns what a follower knows of its request and the core does not."""
+    def _perform(self, action: Action) -> None:
         match action:
             case Dispatch(key):
                 self._charged.add(key)
@@ -218,12 +235,11 @@ class Driver:
             case _:
                 assert_never(action)
         if isinstance(action, Released):
-            return None
+            return
         if (follower := self._followers.get(key)) is not None:
-            return follower.hear(action)
-        if not isinstance(action, Enqueue):
+            follower.hear(action)
+        elif not isinstance(action, Enqueue):
             self._answer(key, action)
-        return None
 
     def _answer(self, key: int, answer: Answer) -> None:
         wait = self._waiting.get(key)

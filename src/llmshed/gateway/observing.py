@@ -10,16 +10,18 @@ A request is sent at once, whatever the core answers. What the core holds of it 
 So the ledger is that of a gateway which refuses: what it would have refused weighs on the engines and charges nothing.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from http import HTTPStatus
 from typing import assert_never
 
 from llmshed.admission.actions import Dispatch, Enqueue, Evict, Refuse
 from llmshed.admission.decide import lost_again_verdict
-from llmshed.admission.events import Arrived, Cancelled, Event, FirstToken, NotSent
+from llmshed.admission.events import Arrived, Cancelled, Event, Finished, FirstToken, NotSent
 from llmshed.admission.policy import ReplicaSpec
 from llmshed.admission.reasons import Reason
 from llmshed.admission.request import Request
@@ -46,38 +48,52 @@ class _Passage:
 
     Args:
         request: the request.
+        tell: tells the core a fact of it.
         verdict: what the core, or whoever spoke in its place, decided at its arrival.
         would: what would have become of it.
         standing: what the core holds of it.
         charged_on: replica that it is charged on; None while it is not.
         replica: replica that it was sent to.
-        prefilled: whether the engine has sent a first token.
+        sent_at: loop time when it was sent there; None before.
+        waited_seconds: how long after that it was charged.
+        prefill_seconds: from then to its first token; None before that.
+        first_token: tells the core of it later; None while nothing is to be told.
         moved: whether a second replica was tried.
-        ended: whether its ending is being told.
     """
 
     request: Request
+    tell: Callable[[Event], None]
     verdict: Verdict | None = None
     would: Would | None = None
     standing: _Standing = _Standing.NOTHING
     charged_on: str | None = None
     replica: str | None = None
-    prefilled: bool = False
+    sent_at: float | None = None
+    waited_seconds: float = 0.0
+    prefill_seconds: float | None = None
+    first_token: asyncio.TimerHandle | None = None
     moved: bool = False
-    ended: bool = False
 
     @property
     def holds_charge(self) -> bool:
         """Say whether the core has charged it."""
         return self.standing is _Standing.CHARGED
 
-    def hear(self, action: Dispatch | Enqueue | Refuse | Evict) -> Event | None:
+    @property
+    def waits(self) -> bool:
+        """Say whether it stands in the core's queue."""
+        return self.standing is _Standing.QUEUED
+
+    def hear(self, action: Dispatch | Enqueue | Refuse | Evict) -> None:
         """Note what the core does; a request that it charges late may have its first token behind it."""
         match action:
-            case Dispatch(key, replica, verdict):
+            case Dispatch(_, replica, verdict):
                 self.standing, self.charged_on = _Standing.CHARGED, replica
                 self.judge(verdict, Decision.ADMIT)
-                return FirstToken(key) if self.prefilled and not self.ended else None
+                if self.sent_at is not None:
+                    self.waited_seconds = asyncio.get_running_loop().time() - self.sent_at
+                if self.prefill_seconds is not None:
+                    self._tell_first_token_in(self.prefill_seconds)
             case Enqueue(_, _, verdict):
                 self.standing, self.charged_on = _Standing.QUEUED, None
                 self.judge(verdict, Decision.QUEUE)
@@ -86,7 +102,38 @@ class _Passage:
                 self.judge(verdict, Decision.REFUSE)
             case _:
                 assert_never(action)
-        return None
+
+    def begin(self) -> None:
+        """Note the first token, and tell the core of it if the request is charged."""
+        loop = asyncio.get_running_loop()
+        self.prefill_seconds = 0.0 if self.sent_at is None else loop.time() - self.sent_at
+        if self.standing is not _Standing.CHARGED:
+            return
+        if self.waited_seconds:
+            self._tell_first_token_in(self.waited_seconds)
+        else:
+            self.tell(FirstToken(self.request.key))
+
+    def end(self, event: Event) -> None:
+        """Tell the core of the ending of a charged request."""
+        if self.waited_seconds and isinstance(event, Finished):
+            # Part of the answer came before the charge: it shows neither the pace of its tokens nor what it used.
+            event = Finished(event.key)
+        self.tell(event)
+
+    def stop(self) -> None:
+        """Tell nothing later any more."""
+        if self.first_token is not None:
+            self.first_token.cancel()
+            self.first_token = None
+
+    def _tell_first_token_in(self, seconds: float) -> None:
+        """Tell of a first token as long after the charge as it came after the request was sent.
+
+        Told at once it would show an engine whose prompts take no time.
+        """
+        tell = partial(self.tell, FirstToken(self.request.key))
+        self.first_token = asyncio.get_running_loop().call_later(seconds, tell)
 
     def judge(self, verdict: Verdict, decision: Decision) -> None:
         """Take a verdict: the first decides, a later one may add why the request would not have been served."""
@@ -115,7 +162,7 @@ class Observing:
 
     async def admit(self, request: Request) -> Ticket | Verdict:
         """Bring a counted request to the core and let it through, whatever is decided; never waits."""
-        passage = _Passage(request)
+        passage = _Passage(request, self._driver.ticket_tells)
         self._driver.follow(request.key, passage)
         try:
             self._driver.ticket_tells(Arrived(request))
@@ -126,17 +173,14 @@ class Observing:
 
     def let_pass(self, request: Request, refusal: Verdict) -> Ticket | Verdict:
         """Let a request through that the core was not asked about."""
-        passage = _Passage(request)
+        passage = _Passage(request, self._driver.ticket_tells)
         passage.judge(refusal, Decision.REFUSE)
         self._driver.follow(request.key, passage)
         return self._opened(passage)
 
     def ticket_tells(self, event: FirstToken) -> None:
         """Pass the first token on if the core has charged the request, else keep it for when it does."""
-        passage = self._passages[event.key]
-        passage.prefilled = True
-        if passage.standing is _Standing.CHARGED:
-            self._driver.ticket_tells(event)
+        self._passages[event.key].begin()
 
     def ticket_ends(self, ticket: Ticket, event: Event) -> None:
         """Give back what the core holds."""
@@ -145,7 +189,7 @@ class Observing:
     async def ticket_not_sent(self, ticket: Ticket) -> Ticket | Verdict:
         """Send a request elsewhere, once; the core is asked where if it charged the request on the lost replica."""
         passage = self._passages.pop(ticket.key)
-        lost = ticket.replica
+        lost, passage.sent_at = ticket.replica, None
         if passage.charged_on == lost:
             self._driver.ticket_tells(NotSent(ticket.key))
         if passage.moved:
@@ -165,7 +209,7 @@ class Observing:
         if spec is None:
             self._close(passage, Cancelled(passage.request.key, sent=False))
             return verdict if verdict.reason is not None and without is None else lost_again_verdict(verdict)
-        passage.replica = spec.name
+        passage.replica, passage.sent_at = spec.name, asyncio.get_running_loop().time()
         self._sent[spec.name] += 1
         self._passages[passage.request.key] = passage
         # Everything behind the desk sees an admitted request, so nothing there can count it as refused.
@@ -199,19 +243,14 @@ class Observing:
     def _close(self, passage: _Passage, event: Event) -> None:
         """End a request: by its own event if it is charged, as one that left the queue if it waits."""
         key = passage.request.key
-        passage.ended = True
         self._leave(passage)
         try:
-            match passage.standing:
-                case _Standing.CHARGED:
-                    self._driver.ticket_tells(event)
-                case _Standing.QUEUED:
-                    self._driver.ticket_tells(Cancelled(key, sent=False))
-                case _Standing.NOTHING:
-                    pass
-                case _:
-                    assert_never(passage.standing)
+            if passage.waits:
+                self._driver.withdraw(key)
+            if passage.holds_charge:
+                passage.end(event)
         finally:
+            passage.stop()
             self._driver.unfollow(key)
 
     def _leave(self, passage: _Passage) -> None:

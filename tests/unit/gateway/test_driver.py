@@ -162,6 +162,19 @@ async def test_leaving_the_queue_is_told_as_never_sent(clock: HandClock) -> None
     assert driver.live == 0
 
 
+async def test_a_wait_that_is_over_as_the_client_leaves_is_not_taken_back(clock: HandClock) -> None:
+    core = ScriptedCore()
+    driver = Driver(core, clock)
+    waiting = asyncio.ensure_future(driver.admit(request(1)))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    core.script = lambda event: [Evict(1, REFUSAL)] if isinstance(event, Tick) else []
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert core.heard[1:] == [Tick()]
+    assert driver.live == 0
+
+
 @pytest.mark.parametrize(
     ("answer", "told"),
     [(Dispatch(1, "r1", ADMIT), [Cancelled(1, sent=False)]), (Refuse(1, REFUSAL), []), (Evict(1, REFUSAL), [])],
@@ -174,11 +187,12 @@ async def test_an_answer_that_crosses_a_cancellation_is_settled_once(
     waiting = asyncio.ensure_future(driver.admit(request(1)))
     await asyncio.sleep(0)
     waiting.cancel()
-    core.script = lambda event: [answer] if isinstance(event, Draining) else [Released(1, "r1", 1)]
+    afterwards: dict[type, list[Action]] = {Draining: [answer], Cancelled: [Released(1, "r1", 1)]}
+    core.script = lambda event: afterwards.get(type(event), [])
     driver.tell(Draining())
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    assert core.heard[2:] == told
+    assert core.heard[2:] == [Tick(), *told]
     assert (driver.live, driver.charged) == (0, 0)
 
 

@@ -11,7 +11,7 @@ import pytest
 from fakes.door import BOTH_LANES, door, policy, request, spec
 from fakes.scripted_core import HandClock, ScriptedCore
 from llmshed.admission.actions import Action, Dispatch, Enqueue, Evict, Refuse, Released
-from llmshed.admission.events import Arrived, Cancelled, Draining, Event, Finished, FirstToken, NotSent
+from llmshed.admission.events import Arrived, Cancelled, Draining, Event, Failed, Finished, FirstToken, NotSent, Tick
 from llmshed.admission.policy import PoolPolicy, ReplicaSpec
 from llmshed.admission.reasons import Reason
 from llmshed.admission.request import Lane, Request
@@ -90,8 +90,8 @@ async def test_a_refused_one_is_let_through_and_the_core_hears_no_more_of_it(sta
         assert (stage.driver.live, stage.driver.charged, stage.driver.uncharged) == (1, 0, 1)
         assert ticket.would is not None
         assert (ticket.would.decision, ticket.would.word) == (Decision.REFUSE, "queue_full")
-        assert ticket.verdict.reason is ticket.verdict.retry_after_seconds is None
-        assert (ticket.verdict.decision, ticket.verdict.detail) == (Decision.ADMIT, "")
+        told = ticket.verdict
+        assert (told.decision, told.reason, told.retry_after_seconds, told.detail) == (Decision.ADMIT, None, None, "")
         ticket.first_token()
         ticket.finished(9)
     assert stage.core.heard == []
@@ -107,24 +107,61 @@ async def test_a_queued_one_runs_at_its_preferred_replica_and_is_charged_once_th
     stage.acts(Dispatch(1, "r3", ADMIT))
     assert (stage.driver.charged, stage.driver.uncharged) == (1, 0)
     assert ticket.replica == "r2"
-    ticket.first_token()
     ticket.finished(9)
-    assert stage.core.heard == [FirstToken(1), Finished(1, 9)]
+    assert stage.core.heard == [Finished(1)]  # without a count, from which it would learn a pace
 
 
-async def test_a_first_token_before_the_charge_is_told_after_it(stage: Stage) -> None:
+@pytest.mark.parametrize("begins", ["before", "after"])
+async def test_a_late_charge_shows_the_prefill_that_the_engine_needed(begins: str, stage: Stage) -> None:
+    loop = asyncio.get_running_loop()
     ticket = await stage.enters(Enqueue, QUEUE)
-    ticket.first_token()
+    sent_at = loop.time()
+    if begins == "before":
+        await asyncio.sleep(0.02)
+        ticket.first_token()
+        prefill_seconds = loop.time() - sent_at
+        stage.acts(Dispatch(1, "r2", ADMIT))
+        charged_at = loop.time()
+    else:
+        await asyncio.sleep(0.02)
+        stage.acts(Dispatch(1, "r2", ADMIT))
+        charged_at = loop.time()
+        ticket.first_token()
+        prefill_seconds = loop.time() - sent_at
     assert stage.core.heard == []
-    stage.acts(Dispatch(1, "r2", ADMIT))
+    async with asyncio.timeout(5):
+        while not stage.core.heard:  # noqa: ASYNC110 - a timer's
+            await asyncio.sleep(0.001)
+    assert loop.time() - charged_at > 0.9 * prefill_seconds
     assert stage.core.heard == [FirstToken(1)]
-    ticket.finished()
+    ticket.finished(9)
+
+
+async def test_an_ending_before_a_late_first_token_was_told_is_told_alone(stage: Stage) -> None:
+    ticket = await stage.enters(Enqueue, QUEUE)
+    await asyncio.sleep(0.01)
+    ticket.first_token()
+    stage.acts(Dispatch(1, "r2", ADMIT))
+    ticket.failed(engine_holds=False)
+    await asyncio.sleep(0.02)
+    assert stage.core.heard == [Failed(1, engine_holds=False)]
 
 
 async def test_a_queued_one_whose_answer_ends_first_leaves_the_queue(stage: Stage) -> None:
     ticket = await stage.enters(Enqueue, QUEUE)
     ticket.finished(9)
-    assert stage.core.heard == [Cancelled(1, sent=False)]
+    assert stage.core.heard == [Tick(), Cancelled(1, sent=False)]
+
+
+async def test_a_wait_that_is_over_as_the_answer_ends_is_not_taken_back(stage: Stage) -> None:
+    """The core acts on its timers first: it has no request to take out then."""
+    ticket = await stage.enters(Enqueue, QUEUE)
+    stage.core.script = lambda event: [Evict(1, LATE)] if isinstance(event, Tick) else []
+    ticket.finished(9)
+    assert stage.core.heard == [Tick()]
+    assert ticket.would is not None
+    assert ticket.would.reason is Reason.QUEUE_TIMEOUT
+    assert stage.driver.live == 0
 
 
 async def test_a_queued_one_that_is_evicted_runs_on_without_a_charge(stage: Stage) -> None:
@@ -139,9 +176,9 @@ async def test_a_queued_one_that_is_evicted_runs_on_without_a_charge(stage: Stag
 async def test_a_charge_that_crosses_the_end_of_its_request_is_given_back(stage: Stage) -> None:
     ticket = await stage.enters(Enqueue, QUEUE)
     ticket.first_token()
-    stage.core.script = lambda _: [Dispatch(1, "r2", ADMIT), Released(1, "r2", 1)]
+    stage.core.script = lambda event: [Dispatch(1, "r2", ADMIT) if event == Tick() else Released(1, "r2", 1)]
     ticket.cancelled(sent=True)
-    assert stage.core.heard == [Cancelled(1, sent=False)]
+    assert stage.core.heard == [Tick(), Cancelled(1, sent=True)]
     assert (stage.driver.live, stage.driver.charged) == (0, 0)
 
 
@@ -223,7 +260,7 @@ class TestALostReplica:
         assert second.replica == "r1"
         assert stage.core.heard == []
         second.finished()
-        assert stage.core.heard == [Cancelled(1, sent=False)]
+        assert stage.core.heard == [Tick(), Cancelled(1, sent=False)]
 
     @pytest.mark.parametrize("answer", [Dispatch, Enqueue, Refuse])
     async def test_two_are_the_end(self, answer: type[Dispatch], stage: Stage) -> None:
@@ -231,6 +268,7 @@ class TestALostReplica:
         elsewhere: dict[type, list[Action]] = {
             NotSent: [Released(1, "r1", 1), Dispatch(1, "r3", ADMIT)],
             Cancelled: [Released(1, "r3", 1)],
+            Tick: [],
         }
         stage.core.script = lambda event: elsewhere[type(event)]
         second = await ticket.not_sent()
