@@ -102,6 +102,14 @@ async def test_the_open_addresses_are_one_object_when_asked() -> None:
     assert (told["url"], told["admin_url"]) == (ready["data"], ready["admin"])
 
 
+@pytest.mark.slow
+async def test_observe_mode_is_told_at_the_start() -> None:
+    free = ("--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
+    async with program("serve", "--set", "admission.mode=observe", *free) as running:
+        await running.until(lambda: running.logged("ready"))
+    assert b"admission: OBSERVE MODE: " in running.stderr
+
+
 def test_replicas_may_be_named_without_a_configuration(cli: Cli) -> None:
     ran = cli("serve", "--check", "--replica", "http://10.0.0.7:8080", "--replica", "http://10.0.0.8:8080")
     assert ran.exit_code == 0

@@ -232,7 +232,7 @@ KEY = {"Authorization": "Bearer right"}
 
 async def test_a_spent_quota_is_told_and_refuses_nobody(tmp_path: Path) -> None:
     async with (
-        tenant_house(tmp_path, "max_concurrent_requests = 1\n") as gate,
+        tenant_house(tmp_path, "max_concurrent_requests = 1\n", pool="release_grace_seconds = 0.02") as gate,
         raw(gate) as (_, first),
     ):
         first.write(request_bytes("/generate_stream", sized(900), "Authorization: Bearer right"))
