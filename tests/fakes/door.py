@@ -1,6 +1,7 @@
 """A door with replicas behind it, built in one line: the numbers of the core's tests and scenarios."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from llmshed.admission.controller import AdmissionController
@@ -18,6 +19,17 @@ from llmshed.admission.request import Lane, Request
 
 BOTH_LANES = frozenset({Lane.INTERACTIVE, Lane.BULK})
 LANES = {Lane.INTERACTIVE: LanePolicy(4096, 1024, 512), Lane.BULK: LanePolicy(None, None, 1024)}
+
+
+def queueing_lanes(
+    requests: int = 100, residence_seconds: float = 10.0, bulk_residence_seconds: float = 50.0, **changes: Any
+) -> dict[Lane, LanePolicy]:
+    """Return the lanes with queues; `changes` go into both."""
+    both: dict[str, Any] = {"queue_requests": requests} | changes
+    return {
+        Lane.INTERACTIVE: replace(LANES[Lane.INTERACTIVE], max_residence_seconds=residence_seconds, **both),
+        Lane.BULK: replace(LANES[Lane.BULK], max_residence_seconds=bulk_residence_seconds, **both),
+    }
 
 
 def policy(**changes: Any) -> AdmissionPolicy:

@@ -1,0 +1,46 @@
+"""What a pool learns: the parts have their own tests, here is what reaches them."""
+
+import pytest
+
+from llmshed.admission.budget import Reservation
+from llmshed.admission.service.learning import FullRates, Learnt
+from llmshed.admission.verdict import DelayTerms
+
+SIZE = Reservation(400, 600, 0, 1)
+
+
+def terms(wait_seconds: float) -> DelayTerms:
+    return DelayTerms(0, 0, wait_seconds, 0.0, 1.0, 1.0, wait_seconds, 0.0)
+
+
+def test_a_promise_drains_by_the_slower_of_tokens_and_prompts() -> None:
+    learnt = Learnt()
+    assert learnt.promised_seconds(1, 0.0) == 0.0
+    learnt.promise(1, SIZE, FullRates(100.0, 400.0), 0.0)
+    assert learnt.promised_seconds(1, 0.0) == pytest.approx(10.0)
+    learnt.promise(2, SIZE, FullRates(1_000.0, 100.0), 0.0)
+    assert learnt.promised_seconds(2, 0.0) == pytest.approx(4.0)
+    assert learnt.promised_seconds(0, 0.0) == 0.0
+    assert learnt.promised_seconds(1, 100.0) == 0.0
+
+
+def test_waits_that_were_longer_than_foreseen_raise_the_factor_of_their_rank() -> None:
+    learnt = Learnt()
+    for second in range(100):
+        learnt.waited(1, terms(1.0), 2.0, float(second))
+    assert learnt.factors[1].value(101.0) == pytest.approx(2.0, rel=0.06)
+    assert learnt.factors[0].value(101.0) == 1.0
+
+
+def test_refused_requests_teach_as_soon_as_they_would_have_fit() -> None:
+    """Each would have waited for 1,000 tokens that were foreseen in 1 s and came after 3."""
+    learnt = Learnt()
+    now = 0.0
+    for _ in range(50):
+        learnt.follow(1, terms(1.0), 1_000, now)
+        assert len(learnt.ghosts) == 1
+        now += 3.0
+        learnt.released(1_000, now)
+        learnt.advance(now)
+        assert len(learnt.ghosts) == 0
+    assert learnt.factors[1].value(now + 1.0) == pytest.approx(3.0, rel=0.06)
