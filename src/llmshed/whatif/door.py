@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from dataclasses import replace
 from functools import lru_cache, partial
+from itertools import count
 
 from llmshed.admission.request import Request
 from llmshed.whatif.idle import idle_times
@@ -29,6 +30,7 @@ class Door:
         self._setting = setting
         self._edges = edges
         self._limits = setting.specs[0].limits
+        self._visits = count(1)
         # They depend on nothing but their arguments, all of them numbers.
         self._idle_times = lru_cache(MOST_IDLE_TIMES)(partial(idle_times, setting.build_model))
 
@@ -55,12 +57,14 @@ class Door:
             tpot_objective_seconds=tpot_objective,
             wanted_tokens=0 if idle is None else traced.input_tokens * traced.copies + idle.output_tokens,
             first_arrived_at=now,
+            fingerprint=f"visit-{next(self._visits)}",
         )
 
     def request(self, attempt: Try) -> Request:
         """Return a try as the gate sees it: nothing of its true length."""
         visit = attempt.visit
-        return self._request(attempt.key, visit.traced, visit.tenant, attempt.arrived_at)
+        asked = self._request(attempt.key, visit.traced, visit.tenant, attempt.arrived_at)
+        return replace(asked, fingerprint=visit.fingerprint, declared_repeats=visit.tries - 1)
 
     def _tenant(self, traced: str) -> str:
         """Return the policy's tenant of that name, or of the name that a scaled copy's was made from."""

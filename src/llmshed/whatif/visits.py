@@ -20,6 +20,7 @@ class Visit:
         tpot_objective_seconds: most mean time per token after the first.
         wanted_tokens: input and output of all its sequences as an idle replica gives them; 0 where it gives none.
         first_arrived_at: when it first came, in seconds.
+        fingerprint: what all of its tries have in common, as a body has.
         tries: how often it has come.
         served: whether any of them got a first token.
     """
@@ -33,6 +34,7 @@ class Visit:
     tpot_objective_seconds: float
     wanted_tokens: int
     first_arrived_at: float
+    fingerprint: str = ""
     tries: int = 0
     served: bool = False
 

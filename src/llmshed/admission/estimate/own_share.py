@@ -12,7 +12,7 @@ from math import exp
 MEMORY_SECONDS = 20.0
 """Time constant of the sums, that of the shares which higher classes take."""
 MOST_TENANTS = 10_000
-"""Tenants that are remembered; beyond that the one that was dispatched longest ago is forgotten, whose part has faded."""
+"""Tenants that are remembered; beyond that the one that came longest ago is forgotten, whose part has faded."""
 
 
 class OwnShares:

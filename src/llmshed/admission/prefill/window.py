@@ -178,6 +178,11 @@ class PrefillWindow:
         bulk = self._part_of(lane)
         return seconds if bulk is None else max(seconds, bulk.cap_seconds(ahead_tokens, now))
 
+    @property
+    def idle(self) -> bool:
+        """Say whether no prompt is in flight, as far as was told."""
+        return self._flight.tokens == 0
+
     def busy_seconds(self, now: float) -> float:
         """Return how long the replica still works on what is in flight, at the measured rate."""
         self._advance(now)

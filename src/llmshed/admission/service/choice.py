@@ -75,7 +75,8 @@ def may_start(place: Place, asker: Asker, now: float) -> bool:
     """Say whether a newcomer may be dispatched there at once.
 
     It passes those of its own rank who wait, since they were all tried and do not fit, unless more of them wait than
-    are tried; it passes nobody of a better rank, except as work within bulk's floor.
+    are tried; it passes nobody of a better rank. A repeat passes nobody, and leaves a busy replica to first arrivals of
+    its tenant while these ask for more than is dispatched.
     """
     pool, rank = place.pool, asker.rank
     if pool.waiting:
@@ -85,6 +86,8 @@ def may_start(place: Place, asker: Asker, now: float) -> bool:
             return False
         if pool.waits_above(rank):
             return False
+    if asker.repeat and not place.replica.at_ease and pool.learnt.own_shares.ratio(asker.request.tenant, now) >= 1.0:
+        return False
     return fits(Candidate(asker.request.key, asker.lane, place.option.reservation), place.replica, now)
 
 

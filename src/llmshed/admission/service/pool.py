@@ -13,7 +13,7 @@ from llmshed.admission.request import SERVICE_RANKS, Lane, PriorityClass, servic
 from llmshed.admission.service.learning import FullRates, Learnt
 from llmshed.admission.service.replica import AwaitedReplica
 from llmshed.admission.state import PoolState, QueueState
-from llmshed.admission.verdict import QueueTerms, Verdict
+from llmshed.admission.verdict import Decision, QueueTerms, Verdict
 
 QUEUED_LANES = (Lane.INTERACTIVE, Lane.BULK)
 """The lanes that wait, in the order of service."""
@@ -136,8 +136,9 @@ class Pool:
             replica.interactive_came(now)
 
     def first_came(self, verdict: Verdict, tenant: str, now: float) -> None:
-        """Note a first arrival that was decided on here, whatever became of it."""
-        self.learnt.own_shares.asked(tenant, _reservation(verdict).total_tokens, now)
+        """Note a first arrival that could be served here, whatever became of it."""
+        if verdict.decision is not Decision.REFUSE or verdict.delay is not None:
+            self.learnt.own_shares.asked(tenant, _reservation(verdict).total_tokens, now)
 
     def take(self, charge: Charge, replica: AwaitedReplica, verdict: Verdict, weight: float, now: float) -> None:
         """Charge a dispatched request to a replica, and to its tenant's share."""

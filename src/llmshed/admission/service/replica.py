@@ -76,6 +76,11 @@ class AwaitedReplica(Replica):
         """Return the free seats; negative after the hard cap was lowered."""
         return self.budget.hard_cap_sequences - self.ledger.active_sequences
 
+    @property
+    def at_ease(self) -> bool:
+        """Say whether no prompt is in flight and half of the budget is free, so that nobody need be kept out."""
+        return self.window.idle and 2 * self.free_tokens >= self.budget.safe_budget_tokens
+
     def held_tokens(self, key: int) -> int:
         """Return what is kept from request `key` for the holder of the shadow reservation."""
         return 0 if self.shadow is None or self.shadow.key == key else self.shadow.total_tokens
