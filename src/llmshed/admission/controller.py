@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from llmshed.admission.actions import Action, Dispatch, Enqueue, Evict, Refuse, Released
-from llmshed.admission.budget import Reservation
 from llmshed.admission.decide import (
     Surroundings,
     decide,
@@ -30,13 +29,14 @@ from llmshed.admission.events import (
     ReplicaUp,
     Tick,
 )
-from llmshed.admission.ledger import Charge
-from llmshed.admission.policy import AdmissionPolicy, ReplicaBudget, ReplicaSpec
+from llmshed.admission.policy import AdmissionPolicy
 from llmshed.admission.queueing.waiting import Waiting
 from llmshed.admission.request import Lane, Request
-from llmshed.admission.service.evicting import displaced_verdict, expired_verdict
+from llmshed.admission.service.charging import charge_of, reservation_of
+from llmshed.admission.service.evicting import displaced_verdict, expired_verdict, moved_actions
 from llmshed.admission.service.pool import Pool
 from llmshed.admission.service.replica import AwaitedReplica
+from llmshed.admission.service.roster import Roster
 from llmshed.admission.service.serving import next_start
 from llmshed.admission.service.starting import admitted_verdict, make_room, waiting_of
 from llmshed.admission.state import ControllerState
@@ -68,8 +68,9 @@ class AdmissionController:
     def __init__(self, policy: AdmissionPolicy) -> None:
         """Start with no replicas: they come up by events."""
         self._policy = policy
-        self._pools = {pool.name: Pool(pool.name) for pool in policy.pools}
-        self._replicas: dict[str, AwaitedReplica] = {}
+        self._roster = Roster(policy)
+        self._pools = self._roster.pools
+        self._replicas = self._roster.replicas
         self._live: dict[int, _Live] = {}
         self._lost_once: set[int] = set()  # waiting requests whose first replica was lost before it read them
         self._tenant_use = TenantUse()
@@ -109,15 +110,16 @@ class AdmissionController:
             case NotSent(key):
                 actions += self._send_elsewhere(key, now)
             case ReplicaUp(spec):
-                self._come_up(spec, now)
+                self._roster.come_up(spec, now)
             case ReplicaDown(name):
                 actions += self._go_down(name, now)
             case ReplicaRemoved(name):
                 actions += self._remove(name, now)
             case BudgetChanged(name, budget):
-                self._change_budget(name, budget, now)
+                self._roster.change_budget(name, budget, now)
             case PolicyChanged(policy):
-                actions += self._change_policy(policy, now)
+                self._policy = policy
+                self._roster.change_policy(policy, now)
             case Draining():
                 self._draining = True
             case Tick():
@@ -170,7 +172,7 @@ class AdmissionController:
             holders = [name for name, replica in self._replicas.items() if key in replica.ledger]
             if holders != [live.replica]:
                 wrong.append(f"request {key} was sent to {live.replica} and is charged on {holders}")
-            if any(key in pool for pool in self._pools.values()):
+            if self._roster.where_waits(key) is not None:
                 wrong.append(f"request {key} was sent to {live.replica} and waits too")
         charges = [(name, charge) for name, r in self._replicas.items() for charge in r.ledger]
         wrong += [
@@ -187,12 +189,12 @@ class AdmissionController:
         return tuple(wrong)
 
     def _arrive(self, request: Request, now: float) -> list[Action]:
-        if request.key in self._live or any(request.key in pool for pool in self._pools.values()):
+        if request.key in self._live or self._roster.where_waits(request.key) is not None:
             raise ValueError(f"request {request.key} is already live")
         echo = self._echoes.arrival(request, now)
         verdict = decide(request, self._surroundings(self._policy), echo, now)
         if verdict.lane is Lane.INTERACTIVE:
-            for pool in self._pools_of(request, Lane.INTERACTIVE):
+            for pool in self._roster.serving(request.model, Lane.INTERACTIVE):
                 pool.interactive_came(now)
         if verdict.arrival is Arrival.FIRST and verdict.pool is not None and verdict.reservation is not None:
             self._pools[verdict.pool].first_came(verdict, request.tenant, now)
@@ -205,7 +207,7 @@ class AdmissionController:
                 pool = self._pools[verdict.pool or ""]
                 replica = pool.replicas[verdict.replica or ""]
                 pool.note_accepted(verdict)
-                self._tenant_use.charge(request.tenant, _reservation(verdict))
+                self._tenant_use.charge(request.tenant, reservation_of(verdict))
                 return [self._dispatch(request, policy, verdict, replica, now, again=False)]
             case Decision.QUEUE:
                 return self._enqueue(request, policy, verdict, now)
@@ -226,15 +228,7 @@ class AdmissionController:
         again: bool,
     ) -> Dispatch:
         """Charge a request, whose tenant is charged already, to a replica."""
-        charge = Charge(
-            key=request.key,
-            tenant=request.tenant,
-            lane=_lane(verdict),
-            reservation=_reservation(verdict),
-            output_ceiling_tokens=verdict.output_ceiling_tokens or 0,
-            dispatched_at=now,
-            streamed=request.streamed,
-        )
+        charge = charge_of(request, verdict, now)
         weight = policy.tenants[request.tenant].weight
         self._pools[replica.spec.pool].take(charge, replica, verdict, weight, now)
         self._echoes.served(request.fingerprint)
@@ -260,7 +254,7 @@ class AdmissionController:
             pool.leave(waiting.key, now)
             verdict = admitted_verdict(waiting, replica, pool, now)
             self._tenant_use.free(waiting.tenant, waiting.reservation)
-            self._tenant_use.charge(waiting.tenant, _reservation(verdict))
+            self._tenant_use.charge(waiting.tenant, reservation_of(verdict))
             _learn_wait(waiting, pool, now)
             again = waiting.key in self._lost_once
             self._lost_once.discard(waiting.key)
@@ -293,7 +287,7 @@ class AdmissionController:
 
     def _abandon(self, key: int, now: float, *, engine_holds: bool) -> list[Action]:
         """End a request whose answer nobody takes; its tokens stay while the engine may still work on it."""
-        pool = next((pool for pool in self._pools.values() if key in pool), None)
+        pool = self._roster.where_waits(key)
         if pool is not None:
             self._withdraw(pool, key, now)
             return []
@@ -315,7 +309,7 @@ class AdmissionController:
         actions = self._commit(live.request, live.policy, verdict, now)
         if key in self._live:
             self._live[key].redispatched = True
-        elif any(key in pool for pool in self._pools.values()):
+        elif self._roster.where_waits(key) is not None:
             self._lost_once.add(key)
         return [released, *actions]
 
@@ -350,24 +344,12 @@ class AdmissionController:
         charge = pool.give_back(replica, key, now)
         self._tenant_use.free(charge.tenant, charge.reservation)
         if replica.removed and len(replica.ledger) == 0:
-            self._forget(replica)
+            self._roster.forget(name)
         return Released(key, name, charge.reservation.total_tokens)
 
     def _free_due(self, now: float) -> list[Action]:
         due = [(name, key) for name, replica in self._replicas.items() for key in replica.ledger.due(now)]
         return [self._free(name, key, now) for name, key in due]
-
-    def _come_up(self, spec: ReplicaSpec, now: float) -> None:
-        known = self._replicas.get(spec.name)
-        shared, share_seconds = self._terms_of(spec.pool)
-        if known is None:
-            made = AwaitedReplica(spec, shared=shared, engine_share_seconds=share_seconds, now=now)
-            self._replicas[spec.name] = made
-            self._pool(spec.pool).replicas[spec.name] = made
-        else:
-            known.come_up(spec)
-            known.renew(spec.budget, shared=shared, engine_share_seconds=share_seconds, now=now)
-        self._pools[spec.pool].changed = True
 
     def _go_down(self, name: str, now: float) -> list[Action]:
         self._replicas[name].up = False
@@ -379,13 +361,8 @@ class AdmissionController:
         replica.removed = True
         actions = self._rehome(name, now)
         if len(replica.ledger) == 0:
-            self._forget(replica)
+            self._roster.forget(name)
         return actions
-
-    def _forget(self, replica: AwaitedReplica) -> None:
-        name = replica.spec.name
-        del self._replicas[name]
-        del self._pools[replica.spec.pool].replicas[name]
 
     def _rehome(self, name: str, now: float) -> list[Action]:
         """Find another place for all who wait for a replica that takes nothing more."""
@@ -397,43 +374,8 @@ class AdmissionController:
             self._withdraw(pool, waiting.key, now)
             verdict = decide(waiting.request, self._surroundings(waiting.policy), _UNHEARD, now)
             done = self._commit(waiting.request, waiting.policy, verdict, now)
-            actions += _moved(done, waiting.key)
+            actions += moved_actions(done, waiting.key)
         return actions
-
-    def _change_budget(self, name: str, budget: ReplicaBudget, now: float) -> None:
-        replica = self._replicas[name]
-        shared, share_seconds = self._terms_of(replica.spec.pool)
-        pool = self._pools[replica.spec.pool]
-        pool.learnt.ghosts.came_free(budget.safe_budget_tokens - replica.budget.safe_budget_tokens)
-        replica.renew(budget, shared=shared, engine_share_seconds=share_seconds, now=now)
-        pool.changed = True
-
-    def _change_policy(self, policy: AdmissionPolicy, now: float) -> list[Action]:
-        self._policy = policy
-        for told in policy.pools:
-            self._pool(told.name)
-        for replica in self._replicas.values():
-            shared, share_seconds = self._terms_of(replica.spec.pool)
-            replica.renew(replica.budget, shared=shared, engine_share_seconds=share_seconds, now=now)
-        named = {told.name for told in policy.pools}
-        for name in [name for name, pool in self._pools.items() if name not in named and not pool.replicas]:
-            del self._pools[name]
-        return []
-
-    def _pool(self, name: str) -> Pool:
-        return self._pools.setdefault(name, Pool(name))
-
-    def _terms_of(self, pool_name: str) -> tuple[bool, float]:
-        """Return whether a pool's replicas are shared by the lanes, and the engine's share of the objective there."""
-        shared = any(pool.shared for pool in self._policy.pools if pool.name == pool_name)
-        return shared, self._policy.lanes[Lane.INTERACTIVE].engine_share_seconds
-
-    def _pools_of(self, request: Request, lane: Lane) -> list[Pool]:
-        return [
-            self._pools[pool.name]
-            for pool in self._policy.pools
-            if lane in pool.lanes and pool.serves(request.model) and pool.name in self._pools
-        ]
 
     def _surroundings(self, policy: AdmissionPolicy) -> Surroundings:
         return Surroundings(policy, self._pools, self._tenant_use, self._draining)
@@ -443,29 +385,3 @@ def _learn_wait(waiting: Waiting, pool: Pool, now: float) -> None:
     """Learn from a wait that is over, by a dispatch or because it was too long."""
     if waiting.verdict.delay is not None and waiting.verdict.arrival is Arrival.FIRST:
         pool.learnt.waited(waiting.rank, waiting.verdict.delay, now - waiting.joined_at, now)
-
-
-def _reservation(verdict: Verdict) -> Reservation:
-    if verdict.reservation is None:
-        raise ValueError("a verdict that charges names its reservation")
-    return verdict.reservation
-
-
-def _lane(verdict: Verdict) -> Lane:
-    if verdict.lane is None:
-        raise ValueError("a verdict that charges names its lane")
-    return verdict.lane
-
-
-def _moved(actions: list[Action], key: int) -> list[Action]:
-    """Return what a request hears that waited before: nothing of another queue, and a refusal as an eviction."""
-    told: list[Action] = []
-    for action in actions:
-        match action:
-            case Enqueue(queued, _, _) if queued == key:
-                continue
-            case Refuse(refused, verdict) if refused == key:
-                told.append(Evict(key, verdict))
-            case _:
-                told.append(action)
-    return told

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from llmshed.admission.actions import Action, Enqueue, Evict, Refuse
 from llmshed.admission.options import options_on
 from llmshed.admission.queueing.waiting import Waiting
 from llmshed.admission.reasons import Reason
@@ -48,3 +49,17 @@ def _leaving(waiting: Waiting, reason: Reason, detail: str, pool: Pool, now: flo
     )
     promised = pool.learnt.promised_seconds(waiting.rank, now)
     return replace(refused(verdict, reason, promised), detail=detail)
+
+
+def moved_actions(actions: list[Action], key: int) -> list[Action]:
+    """Return what a request hears that waited before: nothing of another queue, and a refusal as an eviction."""
+    told: list[Action] = []
+    for action in actions:
+        match action:
+            case Enqueue(queued, _, _) if queued == key:
+                continue
+            case Refuse(refused, verdict) if refused == key:
+                told.append(Evict(key, verdict))
+            case _:
+                told.append(action)
+    return told

@@ -9,7 +9,8 @@ from llmshed.admission.options import options_on
 from llmshed.admission.policy import LanePolicy
 from llmshed.admission.queueing.line import LaneQueue
 from llmshed.admission.queueing.waiting import Waiting
-from llmshed.admission.request import SERVICE_RANKS, Lane, PriorityClass, service_rank
+from llmshed.admission.request import SERVICE_RANKS, Lane, PriorityClass
+from llmshed.admission.service.charging import rank_of, reservation_of
 from llmshed.admission.service.learning import FullRates, Learnt
 from llmshed.admission.service.replica import AwaitedReplica
 from llmshed.admission.state import PoolState, QueueState
@@ -138,13 +139,13 @@ class Pool:
     def first_came(self, verdict: Verdict, tenant: str, now: float) -> None:
         """Note a first arrival that could be served here, whatever became of it."""
         if verdict.decision is not Decision.REFUSE or verdict.delay is not None:
-            self.learnt.own_shares.asked(tenant, _reservation(verdict).total_tokens, now)
+            self.learnt.own_shares.asked(tenant, reservation_of(verdict).total_tokens, now)
 
     def take(self, charge: Charge, replica: AwaitedReplica, verdict: Verdict, weight: float, now: float) -> None:
         """Charge a dispatched request to a replica, and to its tenant's share."""
         replica.take(charge, now)
         self.queues[charge.lane].served(charge.tenant, weight, charge.reservation.total_tokens)
-        self.learnt.dispatched(_rank(verdict), charge.reservation, now)
+        self.learnt.dispatched(rank_of(verdict), charge.reservation, now)
 
     def give_back(self, replica: AwaitedReplica, key: int, now: float) -> Charge:
         """Free a request's charge; somebody may start now."""
@@ -185,8 +186,8 @@ class Pool:
 
     def note_accepted(self, verdict: Verdict) -> None:
         """Note work that was dispatched or queued on its arrival."""
-        reservation = _reservation(verdict)
-        self.learnt.ghosts.accepted(_rank(verdict), reservation.total_tokens, reservation.input_tokens)
+        reservation = reservation_of(verdict)
+        self.learnt.ghosts.accepted(rank_of(verdict), reservation.total_tokens, reservation.input_tokens)
 
     def note_withdrawn(self, waiting: Waiting) -> None:
         """Note accepted work that left its queue without a dispatch."""
@@ -196,12 +197,12 @@ class Pool:
         """Promise room to a refused request, and follow it until it would have fit."""
         if verdict.delay is None or verdict.lane is None or verdict.equation is None:
             return
-        reservation = _reservation(verdict)
+        reservation = reservation_of(verdict)
         full = self.full_rates(verdict.lane, verdict.output_ceiling_tokens or 1, reservation)
         lack_tokens = max(0, reservation.total_tokens - verdict.equation.headroom_tokens)
-        self.learnt.promise(_rank(verdict), reservation, full, now)
+        self.learnt.promise(rank_of(verdict), reservation, full, now)
         if verdict.arrival is Arrival.FIRST:  # a repeat waits for others too, whom no ghost would see
-            self.learnt.follow(_rank(verdict), verdict.delay, lack_tokens, now)
+            self.learnt.follow(rank_of(verdict), verdict.delay, lack_tokens, now)
 
     def state(self, now: float) -> PoolState:
         """Return a frozen snapshot."""
@@ -252,18 +253,6 @@ class Pool:
         waits = len(self.queues[Lane.BULK]) > 0
         for replica in self:
             replica.window.bulk_waits(now, waiting=waits)
-
-
-def _rank(verdict: Verdict) -> int:
-    if verdict.lane is None or verdict.priority_class is None:
-        raise ValueError("a verdict that charges names lane and class")
-    return service_rank(verdict.lane, verdict.priority_class)
-
-
-def _reservation(verdict: Verdict) -> Reservation:
-    if verdict.reservation is None:
-        raise ValueError("a verdict that charges names its reservation")
-    return verdict.reservation
 
 
 def _earliest(times: Iterable[float | None]) -> float | None:

@@ -1,0 +1,49 @@
+"""Pools and replicas as they come, change and go."""
+
+from fakes.door import BOTH_LANES, policy, spec
+from llmshed.admission.policy import PoolPolicy, ReplicaBudget
+from llmshed.admission.request import Lane
+from llmshed.admission.service.roster import Roster
+
+BULK_ONLY = PoolPolicy("main", "m", frozenset({"alias"}), frozenset({Lane.BULK}))
+OTHER = PoolPolicy("other", "n", frozenset(), BOTH_LANES)
+
+
+def test_a_pool_serves_the_lanes_and_models_of_the_policy_in_force() -> None:
+    roster = Roster(policy())
+    assert [pool.name for pool in roster.serving("alias", Lane.INTERACTIVE)] == ["main"]
+    assert roster.serving("n", Lane.BULK) == []
+
+    roster.change_policy(policy(pools=(BULK_ONLY, OTHER)), 1.0)
+    assert roster.serving("m", Lane.INTERACTIVE) == []
+    assert [pool.name for pool in roster.serving("n", Lane.BULK)] == ["other"]
+
+
+def test_replicas_are_shared_as_their_pool_is_and_learn_of_a_change() -> None:
+    roster = Roster(policy())
+    roster.come_up(spec(), 0.0)
+    assert roster.replicas["r1"].shared
+
+    roster.change_policy(policy(pools=(BULK_ONLY,)), 1.0)
+    assert not roster.replicas["r1"].shared
+
+
+def test_a_pool_that_the_policy_dropped_goes_with_its_last_replica() -> None:
+    roster = Roster(policy())
+    roster.come_up(spec(), 0.0)
+    roster.change_policy(policy(pools=(OTHER,)), 1.0)
+    assert set(roster.pools) == {"main", "other"}
+
+    roster.forget("r1")
+    roster.change_policy(policy(pools=(OTHER,)), 2.0)
+    assert (set(roster.pools), dict(roster.replicas)) == ({"other"}, {})
+
+
+def test_a_budget_that_grows_may_let_somebody_start() -> None:
+    roster = Roster(policy())
+    roster.come_up(spec(), 0.0)
+    pool = roster.pool_of("r1")
+    pool.changed = False
+
+    roster.change_budget("r1", ReplicaBudget(200_000, 0.1, 64), 1.0)
+    assert (pool.changed, roster.replicas["r1"].free_tokens) == (True, 180_000)
