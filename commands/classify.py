@@ -182,19 +182,6 @@ def _show(report: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         print_json(SCHEMA, {name: value for name, value in report.items() if name != "schema"})
         return
-    rows = {
-        "verdict": report["verdict"] if report["reason"] is None else f"{report['verdict']} ({report['reason']})",
-        "status": report["status"],
-        "lane": report["lane"] or "none",
-        "input tokens": report["input_tokens"],
-        "output ceiling": "none" if report["output_ceiling_tokens"] is None else report["output_ceiling_tokens"],
-        "reservation": "none" if report["reservation_tokens"] is None else report["reservation_tokens"],
-        "fits": "yes" if report["fits"] else "no",
-        "why": report["detail"],
-        "profile": report["profile"] or "none",
-    }
-    if report["retry_after_seconds"] is not None:
-        rows["retry after"] = f"{report['retry_after_seconds']:.1f} s"
-    if report["advice"]:
-        rows["advice"] = ", ".join(report["advice"])
-    print_table(rows)
+    from ._verdict import verdict_rows
+
+    print_table(verdict_rows(report))

@@ -1,9 +1,13 @@
 """Clients that come back: what of it is known, counted again, and written down."""
 
+from collections.abc import Callable
 from typing import Any
 
 from fakes.house import JSON, House, house
+from llmshed.admission.request import Request
+from llmshed.admission.verdict import Verdict
 from llmshed.gateway.counting.pool import CountingPool
+from llmshed.gateway.ticket import Ticket
 
 SEA = {"role": "user", "content": "Tell me of the sea."}
 WET = {"role": "assistant", "content": "It is wet."}
@@ -103,9 +107,9 @@ async def test_what_a_client_says_of_its_tries_reaches_the_core_with_the_name_of
         seen = []
         admit = gate.daemon.gateway.driver.admit
 
-        async def watched(request: Any) -> Any:
+        async def watched(request: Request, on_queued: Callable[[Verdict], None] | None = None) -> Ticket | Verdict:
             seen.append(request)
-            return await admit(request)
+            return await admit(request, on_queued)
 
         gate.daemon.gateway.driver.admit = watched  # type: ignore[method-assign]  # the driver of one test
         for more in (

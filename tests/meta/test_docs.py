@@ -12,10 +12,10 @@ import pytest
 from conftest import Cli
 from llmshed.admission.budget import Equation, Reservation
 from llmshed.admission.reasons import REASON_TABLE, Reason, Retry
-from llmshed.admission.request import Lane
+from llmshed.admission.request import Lane, PriorityClass
 from llmshed.admission.signals.readings import Signal
-from llmshed.admission.state import ControllerState, ReplicaState
-from llmshed.admission.verdict import Advice, Decision, Verdict
+from llmshed.admission.state import ControllerState, PoolState, QueueState, ReplicaState
+from llmshed.admission.verdict import Advice, Decision, DelayTerms, QueueTerms, Verdict, WindowTerms
 from llmshed.engines.base import Dialect
 from llmshed.errors import ExitCode
 from llmshed.gateway.contract.answer_headers import Timings, answer_headers
@@ -26,6 +26,7 @@ from llmshed.observability.decisions import DecisionLine
 from llmshed.observability.endings import Ending, Phase
 from llmshed.observability.metrics import REPEATED, Metrics, QueueSize, UpstreamErrorKind
 
+WINDOW = WindowTerms(8_000.0, 2_000.0, 0, 4_096, 600.0, 0.0)
 RETRY_WORDS = {Retry.NEVER: "retry never", Retry.LATER: "retry later", Retry.UNSAFE: "retry unsafe"}
 
 
@@ -107,12 +108,26 @@ def test_the_contract_names_every_piece_of_advice(contract: Path) -> None:
     assert all(f"`{advice}`" in contract.read_text() for advice in Advice)
 
 
+def test_the_contract_and_its_manual_page_name_every_time_that_is_told(contract: Path, contract_man: str) -> None:
+    told = re.findall(r"(\w+);dur=", Timings(ttft_seconds=0.0, total_seconds=0.0).header())
+    (row,) = [meaning for name, meaning in rows_of(contract, "Headers") if name == "`server-timing`"]
+    (page,) = re.findall(r"^\.It Ic server-timing\n(.*?)^\.It ", contract_man, re.MULTILINE | re.DOTALL)
+    assert told == ["tok", "queue", "ttft", "total"]
+    for name in told:
+        assert re.search(rf"`{name}[`;]", row) or f"{name};dur" in row
+        assert re.search(rf"\b{name}\b", page)
+
+
 def metric_rows() -> set[tuple[str, str, str]]:
     """Return name, type and labels of every metric, as a scrape of one replica shows them."""
     metrics = Metrics()
-    replica = ReplicaState("r", "p", True, "profile/1", Equation(1, 0, 0, 0, 0, 1), 0, {})  # noqa: FBT003 - `up`
-    metrics.state.state = ControllerState((replica,), draining=False, live_requests=0)
+    replica = ReplicaState("r", "p", True, "profile/1", Equation(1, 0, 0, 0, 0, 1), 0, {}, WINDOW, 0.1, 0.3, 0.05)  # noqa: FBT003 - `up`
+    pool = PoolState(
+        "p", (QueueState(Lane.BULK, PriorityClass.LOW, 0, 0, 0),), {Lane.BULK: 0.0}, (1.0,) * 6, (0.0,) * 6, 0
+    )
+    metrics.state.state = ControllerState((replica,), draining=False, live_requests=0, pools=(pool,))
     metrics.know_replicas((replica,))
+    metrics.know_pools((pool,))
     for seen in (metrics.budget_factor, metrics.signal_age, metrics.metrics_up):
         seen.of("r")
     rows = set()
@@ -153,9 +168,16 @@ def test_the_decision_log_page_lists_every_field_in_order(repository: Path) -> N
     line = DecisionLine(0.0, "r", "/", 200, Ending.FINISHED, "--")
     fields = [row for row in rows_of(page) if row[0].startswith("`")]
     assert words_of(fields)[: len(line.record())] == list(line.record())
-    terms = replace(line, equation=Equation(1, 0, 0, 0, 0, 1), reservation=Reservation(1, 1, 0, 1)).record()
+    terms = replace(
+        line,
+        equation=Equation(1, 0, 0, 0, 0, 1),
+        reservation=Reservation(1, 1, 0, 1),
+        delay=DelayTerms(0, 0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0),
+        window=WINDOW,
+        queue=QueueTerms(0, 0, 1, 1, 1.0),
+    ).record()
     meanings = {row[0].strip("`"): row[1] for row in fields}
-    for name in ("equation", "reservation"):
+    for name in ("equation", "reservation", "delay", "window", "queue"):
         assert re.findall(r"`(\w+)`", meanings[name]) == list(terms[name])
 
 

@@ -25,7 +25,8 @@ def offline_verdict(
 ) -> Verdict:
     """Return the verdict by the same rules as the daemon's, but without a release schedule.
 
-    Nothing is known of when the stated tokens come free, so what does not fit is refused and no wait is promised.
+    Nothing is known of when the stated tokens come free, so what does not fit is refused and no wait is promised. Nor
+    is it known how many requests wait, so no queue is told.
     """
     pool = Pool(spec.pool)
     shared = any(known.shared for known in policy.pools if known.name == spec.pool)
@@ -37,4 +38,4 @@ def offline_verdict(
     replica.ledger.charge(Charge(-1, request.tenant, Lane.BULK, running, 0, dispatched_at=0.0))
     around = Surroundings(policy, {pool.name: pool}, TenantUse(), draining=False, may_wait=False)
     verdict = decide(request, around, Echo(Arrival.FIRST), now=0.0)
-    return replace(verdict, retry_after_seconds=None)
+    return replace(verdict, retry_after_seconds=None, queue=None)

@@ -1,21 +1,20 @@
 """A verdict as plain values: the JSON of `llmshed classify`, `/admin/classify` and the decision log."""
 
+import math
 from dataclasses import asdict
 from typing import Any
 
 from llmshed.admission.budget import Equation, Reservation
-from llmshed.admission.explain import fit_sentence
+from llmshed.admission.explain import fit_sentence, wait_sentence
 from llmshed.admission.reasons import Retry
 from llmshed.admission.request import Request
-from llmshed.admission.verdict import Verdict
+from llmshed.admission.verdict import Decision, DelayTerms, QueueTerms, Verdict, WindowTerms
 
 
 def verdict_report(verdict: Verdict, request: Request) -> dict[str, Any]:
     """Return every term of a decision; names are stable, and absent terms are null."""
     reservation, equation = verdict.reservation, verdict.equation
-    detail = verdict.detail
-    if not detail and equation is not None and reservation is not None:
-        detail = fit_sentence(equation, reservation)
+    delay, window, queue = verdict.delay, verdict.window, verdict.queue
     return {
         "verdict": verdict.decision.value,
         "reason": verdict.reason,
@@ -30,12 +29,16 @@ def verdict_report(verdict: Verdict, request: Request) -> dict[str, Any]:
         "reservation": None if reservation is None else reservation_report(reservation),
         "fits": _fits(verdict),
         "equation": None if equation is None else equation_report(equation),
+        "delay": None if delay is None else delay_report(delay),
+        "window": None if window is None else window_report(window),
+        "queue": None if queue is None else queue_report(queue),
+        "arrival": verdict.arrival,
         "replica": verdict.replica,
         "pool": verdict.pool,
         "profile": verdict.profile,
         "maximums": None if verdict.maximums is None else asdict(verdict.maximums),
         "retry_after_seconds": verdict.retry_after_seconds,
-        "detail": detail,
+        "detail": _detail(verdict),
         "advice": [advice.value for advice in verdict.advice],
     }
 
@@ -64,6 +67,60 @@ def reservation_report(reservation: Reservation) -> dict[str, int]:
         "sequences": reservation.sequences,
         "total_tokens": reservation.total_tokens,
     }
+
+
+def delay_report(delay: DelayTerms) -> dict[str, Any]:
+    """Return the terms of the delay estimate; a term without an end is null, and `endless` names it."""
+    terms = {
+        "tokens_ahead": delay.tokens_ahead,
+        "prefill_tokens_ahead": delay.prefill_tokens_ahead,
+        "release_seconds": _millionths(delay.release_seconds),
+        "prefill_seconds": _millionths(delay.prefill_seconds),
+        "share": _millionths(delay.share),
+        "factor": _millionths(delay.factor),
+        "wait_seconds": _millionths(delay.wait_seconds),
+        "own_seconds": _millionths(delay.own_seconds),
+        "promised_seconds": _millionths(delay.promised_seconds),
+    }
+    return terms | {"endless": [name for name, value in terms.items() if value is None]}
+
+
+def window_report(window: WindowTerms) -> dict[str, Any]:
+    """Return the terms of the prefill window; null is a rate that is not metered, or a bound that does not act."""
+    bulk_level = window.bulk_level_tokens
+    return {
+        "tokens_per_second": window.tokens_per_second,
+        "level_tokens": _millionths(window.level_tokens),
+        "inflight_tokens": window.inflight_tokens,
+        "inflight_limit_tokens": window.inflight_limit_tokens,
+        "bulk_level_tokens": None if bulk_level is None else _millionths(bulk_level),
+        "bulk_credit_tokens": _millionths(window.bulk_credit_tokens),
+    }
+
+
+def queue_report(queue: QueueTerms) -> dict[str, Any]:
+    """Return a lane's queue in a pool and its bounds."""
+    return {
+        "requests": queue.requests,
+        "tokens": queue.tokens,
+        "most_requests": queue.most_requests,
+        "most_tokens": queue.most_tokens,
+        "max_residence_seconds": queue.max_residence_seconds,
+    }
+
+
+def _detail(verdict: Verdict) -> str:
+    """Return the verdict as a sentence; empty where nothing was weighed."""
+    if verdict.detail or verdict.equation is None or verdict.reservation is None:
+        return verdict.detail
+    if verdict.decision is Decision.QUEUE:
+        return wait_sentence(verdict)
+    return fit_sentence(verdict.equation, verdict.reservation)
+
+
+def _millionths(number: float) -> float | None:
+    """Return a number to the millionth, since finer digits are noise; None for one without an end, as JSON has none."""
+    return round(number, 6) if math.isfinite(number) else None
 
 
 def _fits(verdict: Verdict) -> bool:

@@ -32,6 +32,9 @@ class ReplicaState:
         lanes: what each lane holds.
         window: its prefill window.
         bulk_prefill_share: part of the prompt tokens of the last minute that were bulk's; None of none.
+        bulk_prefill_cap_ratio: most of the prefill rate for bulk while interactive work comes, as in force; None where
+            the two do not meet.
+        bulk_prefill_floor_ratio: least of it while bulk has work; None likewise.
         shadow_tokens: reservation of the waiting request for which freed tokens accrue; 0 without one.
     """
 
@@ -44,6 +47,8 @@ class ReplicaState:
     lanes: Mapping[Lane, LaneUse]
     window: WindowTerms | None = None
     bulk_prefill_share: float | None = None
+    bulk_prefill_cap_ratio: float | None = None
+    bulk_prefill_floor_ratio: float | None = None
     shadow_tokens: int = 0
 
 
@@ -88,3 +93,9 @@ class ControllerState:
     live_requests: int
     pools: tuple[PoolState, ...] = ()
     arrivals: Mapping[Arrival, int] = field(default_factory=dict)
+
+    @property
+    def amplification(self) -> float:
+        """Return all arrivals over the first ones since the start; 1 while there were none."""
+        first = self.arrivals.get(Arrival.FIRST, 0)
+        return sum(self.arrivals.values()) / first if first else 1.0

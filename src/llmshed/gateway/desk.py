@@ -1,5 +1,6 @@
 """Where requests are admitted, and what a refusal means there."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 from llmshed.admission.request import Request
@@ -14,10 +15,11 @@ class Desk(Protocol):
     def upholds(self, refusal: Verdict) -> bool:
         """Say whether a request is refused for what a verdict says, rather than let through all the same."""
 
-    async def admit(self, request: Request) -> Ticket | Verdict:
+    async def admit(self, request: Request, on_queued: Callable[[Verdict], None]) -> Ticket | Verdict:
         """Bring a counted request to the core; returns a ticket to run it or the verdict that refuses it.
 
-        Cancelling the wait takes the request out and leaves no charge behind.
+        `on_queued` hears the verdict that lets it wait, if it has to. Cancelling the wait takes the request out and
+        leaves no charge behind.
         """
 
     def let_pass(self, request: Request, refusal: Verdict) -> Ticket | Verdict:
@@ -36,9 +38,9 @@ class Enforcing:
         del refusal
         return True
 
-    async def admit(self, request: Request) -> Ticket | Verdict:
+    async def admit(self, request: Request, on_queued: Callable[[Verdict], None]) -> Ticket | Verdict:
         """Bring a request to the core; see `Driver.admit`."""
-        return await self._driver.admit(request)
+        return await self._driver.admit(request, on_queued)
 
     def let_pass(self, request: Request, refusal: Verdict) -> Ticket | Verdict:
         """Let nobody pass."""

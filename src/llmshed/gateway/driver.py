@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol, assert_never
 
@@ -58,6 +59,7 @@ class _Wait:
 
     answer: Answer | None = None
     answered: asyncio.Event = field(default_factory=asyncio.Event)
+    on_queued: Callable[[Verdict], None] | None = None
 
 
 class Driver:
@@ -108,12 +110,13 @@ class Driver:
         """Return a key that no other request of this gateway has."""
         return next(self._keys)
 
-    async def admit(self, request: Request) -> Ticket | Verdict:
+    async def admit(self, request: Request, on_queued: Callable[[Verdict], None] | None = None) -> Ticket | Verdict:
         """Bring a counted request to the core; returns a ticket to run it or the verdict that refuses it.
 
-        Waits while the request is queued. Cancelling the wait takes the request out and leaves no charge behind.
+        Waits while the request is queued; `on_queued` hears the verdict that lets it wait. Cancelling the wait takes
+        the request out and leaves no charge behind.
         """
-        return await self._ask(request.key, Arrived(request))
+        return await self._ask(request.key, Arrived(request), on_queued)
 
     def gate(self, tenant: str) -> Verdict | None:
         """Return the refusal that needs no body to be read, or None."""
@@ -180,8 +183,10 @@ class Driver:
         del self._open[ticket.key]
         return await self._ask(ticket.key, NotSent(ticket.key))
 
-    async def _ask(self, key: int, event: Arrived | NotSent) -> Ticket | Verdict:
-        wait = self._waiting[key] = _Wait()
+    async def _ask(
+        self, key: int, event: Arrived | NotSent, on_queued: Callable[[Verdict], None] | None = None
+    ) -> Ticket | Verdict:
+        wait = self._waiting[key] = _Wait(on_queued=on_queued)
         try:
             self._handle(event)
         except BaseException:
@@ -240,6 +245,8 @@ class Driver:
             follower.hear(action)
         elif not isinstance(action, Enqueue):
             self._answer(key, action)
+        elif (wait := self._waiting.get(key)) is not None and wait.on_queued is not None:
+            wait.on_queued(action.verdict)
 
     def _answer(self, key: int, answer: Answer) -> None:
         wait = self._waiting.get(key)

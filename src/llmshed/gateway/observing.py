@@ -160,8 +160,9 @@ class Observing:
         """Say whether a refusal stands: unless it is for want of room, or for a size that an engine can judge."""
         return refusal.status != HTTPStatus.TOO_MANY_REQUESTS and refusal.reason not in _TOO_LARGE
 
-    async def admit(self, request: Request) -> Ticket | Verdict:
+    async def admit(self, request: Request, on_queued: Callable[[Verdict], None]) -> Ticket | Verdict:
         """Bring a counted request to the core and let it through, whatever is decided; never waits."""
+        del on_queued
         passage = _Passage(request, self._driver.ticket_tells)
         self._driver.follow(request.key, passage)
         try:

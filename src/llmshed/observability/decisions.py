@@ -12,9 +12,15 @@ import orjson
 from llmshed.admission.budget import Equation, Reservation
 from llmshed.admission.echo import Arrival
 from llmshed.admission.reasons import Reason
-from llmshed.admission.report import equation_report, reservation_report
+from llmshed.admission.report import (
+    delay_report,
+    equation_report,
+    queue_report,
+    reservation_report,
+    window_report,
+)
 from llmshed.admission.request import Intent, Lane, PriorityClass
-from llmshed.admission.verdict import Decision, Verdict
+from llmshed.admission.verdict import Decision, DelayTerms, QueueTerms, Verdict, WindowTerms
 from llmshed.observability.endings import Ending
 from llmshed.observability.routes import route_label
 from llmshed.observability.text import one_line
@@ -31,7 +37,7 @@ class Waits:
 
     Args:
         counting_seconds: waiting for and running the token count.
-        queue_seconds: waiting for admission.
+        queue_seconds: waiting for admission, next to nothing where it was answered at once.
         connect_seconds: from admission until the engine had been sent the request.
         ttft_seconds: from arrival to the first token, so that counting and queueing are included; streams only.
         tpot_seconds: mean time per output token after the first; streams of two tokens or more only.
@@ -80,6 +86,10 @@ class DecisionLine:
         output_tokens: tokens that the engine generated, as far as seen.
         reservation: the terms of what the request charged, or would have.
         equation: the terms of the replica that decided.
+        delay: the delay estimate behind the decision; None where none was made.
+        window: the prefill window of that replica; None where it was not asked.
+        queue: the lane's queue in that pool; None likewise.
+        detail: why not, as a sentence; empty where the terms say it all.
         decision: what was decided; None when the client left before anything was.
         reason: why it was not served.
         would: what was decided on a request that was let through whatever that is, as in observe mode; else None.
@@ -90,6 +100,7 @@ class DecisionLine:
         continuing: whether it goes on with a conversation that was served here; None before it was counted.
         prefix_blocks: keyed hashes of the leading blocks of the prompt.
         degradations: ladder steps that changed the answer.
+        estimated_queue_seconds: how long it was expected to wait when it was let wait; None where it was not.
         waits: where the time went.
     """
 
@@ -121,6 +132,10 @@ class DecisionLine:
     output_tokens: int | None = None
     reservation: Reservation | None = None
     equation: Equation | None = None
+    delay: DelayTerms | None = None
+    window: WindowTerms | None = None
+    queue: QueueTerms | None = None
+    detail: str = ""
     decision: Decision | None = None
     reason: Reason | None = None
     would: Decision | None = None
@@ -131,6 +146,7 @@ class DecisionLine:
     continuing: bool | None = None
     prefix_blocks: tuple[str, ...] = ()
     degradations: tuple[str, ...] = ()
+    estimated_queue_seconds: float | None = None
     waits: Waits = Waits()
 
     def with_verdict(self, verdict: Verdict) -> Self:
@@ -145,6 +161,10 @@ class DecisionLine:
             output_ceiling_tokens=verdict.output_ceiling_tokens,
             reservation=verdict.reservation,
             equation=verdict.equation,
+            delay=verdict.delay,
+            window=verdict.window,
+            queue=verdict.queue,
+            detail=verdict.detail,
             replica=verdict.replica,
             pool=verdict.pool,
             profile=verdict.profile,
@@ -194,6 +214,10 @@ class DecisionLine:
             "reservation": self.reservation and reservation_report(self.reservation),
             "equation": self.equation and equation_report(self.equation),
             "fits": self.equation.fits(self.reservation) if self.equation and self.reservation else None,
+            "delay": self.delay and delay_report(self.delay),
+            "window": self.window and window_report(self.window),
+            "queue": self.queue and queue_report(self.queue),
+            "detail": one_line(self.detail) or None,
             "decision": self.decision,
             "reason": self.reason,
             "would": self.would,
@@ -205,6 +229,7 @@ class DecisionLine:
             "continuing": self.continuing,
             "prefix_blocks": self.prefix_blocks,
             "degradations": self.degradations,
+            "estimated_queue_seconds": _microseconds(self.estimated_queue_seconds),
             **_rounded(self.waits),
             "ending": self.ending,
             "termination": self.termination,
@@ -250,12 +275,13 @@ class DecisionLog:
         """Return the newest decisions as records, newest first: at most `n` of them and at most `MAX_LISTED`."""
         return [decision.record() for decision in islice(reversed(self._recent), min(max(n, 0), MAX_LISTED))]
 
-    def find(self, request_id: str) -> dict[str, Any] | None:
-        """Return the newest decision of that request id; None when it is not remembered."""
-        for decision in reversed(self._recent):
-            if decision.request_id == request_id:
-                return decision.record()
-        return None
+    def find(self, request_id: str) -> list[dict[str, Any]]:
+        """Return the decisions of that request id, newest first, as `last` does; none when none is remembered.
+
+        A client may give one id to several requests.
+        """
+        found = (decision for decision in reversed(self._recent) if decision.request_id == request_id)
+        return [decision.record() for decision in islice(found, MAX_LISTED)]
 
     def use_history(self, history: int) -> None:
         """Change how many decisions are remembered, keeping the newest."""

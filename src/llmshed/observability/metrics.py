@@ -17,7 +17,7 @@ from llmshed.admission.echo import Arrival
 from llmshed.admission.reasons import Reason
 from llmshed.admission.request import Lane, PriorityClass
 from llmshed.admission.signals.readings import Signal
-from llmshed.admission.state import ReplicaState
+from llmshed.admission.state import PoolState, ReplicaState
 from llmshed.admission.verdict import Decision
 from llmshed.observability.endings import Ending
 from llmshed.observability.family import Family, Instrument
@@ -36,6 +36,8 @@ TTFT_BUCKETS = (
 )
 TPOT_BUCKETS = (0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5)
 DURATION_BUCKETS = (0.01, 0.04, 0.16, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68, 655.36)
+# The default residences of the lanes, 0.9 s and 54 s, and one and a half of each have a bound close above.
+RESIDENCE_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 40.0, 60.0, 90.0, 180.0)
 COUNTING_BUCKETS = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0)
 RETRY_AFTER_BUCKETS = (1, 2, 4, 8, 16, 32, 60, 120, 300, 600)
 LAG_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
@@ -50,6 +52,18 @@ FAILED_AFTER_ADMISSION = (
     Reason.MALFORMED,  # the engine found fault with what the gateway let through
 )
 """Why an admitted request may yet not be served."""
+LEFT_QUEUE = (
+    Reason.QUEUE_TIMEOUT,
+    Reason.DEADLINE_INFEASIBLE,
+    Reason.SHED_PRIORITY,
+    Reason.QUEUE_FULL,
+    Reason.NO_REPLICA,  # the replica that it waited for was lost, and so on: it was decided on anew
+    Reason.TOKEN_BUDGET_EXHAUSTED,
+    Reason.PREFILL_WINDOW_FULL,
+    Reason.CONCURRENCY_LIMIT,
+    Reason.DRAINING,
+)
+"""Why a request that was let wait may yet not be served."""
 REPEATED = tuple(arrival for arrival in Arrival if arrival is not Arrival.FIRST)
 WOULD_REFUSE = (
     *(reason for reason in Reason if reason.row.status == HTTPStatus.TOO_MANY_REQUESTS),
@@ -95,6 +109,12 @@ class Metrics:
         self._define_times()
         self._define_gateway()
         self._start_at_zero()
+
+    def know_pools(self, pools: Iterable[PoolState]) -> None:
+        """Export the waits in these pools as 0 until there are any."""
+        for pool in pools:
+            for lane in SERVED_LANES:
+                self.residence.of(pool.name, lane)
 
     def know_replicas(self, replicas: Iterable[ReplicaState]) -> None:
         """Export errors and bad signals of these replicas and mismatches of their pools as 0 until there are any."""
@@ -157,6 +177,12 @@ class Metrics:
     def _define_times(self) -> None:
         self.counting = self._histogram(
             "llmshed_counting_seconds", "Waiting for and running a request's token count.", (), COUNTING_BUCKETS
+        )
+        self.residence = self._histogram(
+            "llmshed_queue_residence_seconds",
+            "How long requests waited in a queue, whatever came of it.",
+            ("pool", "lane"),
+            RESIDENCE_BUCKETS,
         )
         self.ttft = self._histogram(
             "llmshed_ttft_seconds", "Arrival at the gateway to the first token of a stream.", ("lane",), TTFT_BUCKETS
@@ -223,6 +249,7 @@ class Metrics:
     def _start_at_zero(self) -> None:
         _touch(self.requests, ALL_LANES, (Decision.REFUSE,), Reason)
         _touch(self.requests, SERVED_LANES, (Decision.ADMIT,), (NONE, *FAILED_AFTER_ADMISSION))
+        _touch(self.requests, SERVED_LANES, (Decision.QUEUE,), (NONE, *LEFT_QUEUE))
         _touch(self.requests, (NONE,), (Decision.ADMIT, NONE), (NONE,))
         _touch(self.would, SERVED_LANES, (Decision.ADMIT, Decision.QUEUE), (NONE,))
         _touch(self.would, ALL_LANES, (Decision.REFUSE,), WOULD_REFUSE)

@@ -139,6 +139,7 @@ class Observer:
         """
         self._metrics.state.state = state
         self._metrics.know_replicas(state.replicas)
+        self._metrics.know_pools(state.pools)
         for metric in self._metrics.registry.collect():
             yield generate_latest(_Single(metric))
 
@@ -172,6 +173,9 @@ class Observer:
             metrics.retry_after.of(decision.lane or NONE).observe(decision.retry_after_seconds)
         if decision.lane is None:
             return
+        waited = decision.estimated_queue_seconds is not None and decision.pool is not None
+        if waited and waits.queue_seconds is not None:
+            metrics.residence.of(decision.pool or NONE, decision.lane).observe(waits.queue_seconds)
         if waits.ttft_seconds is not None:
             metrics.ttft.of(decision.lane).observe(waits.ttft_seconds)
         if waits.tpot_seconds is not None:

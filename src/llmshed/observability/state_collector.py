@@ -8,6 +8,8 @@ from prometheus_client.core import GaugeMetricFamily
 from llmshed.admission.policy import UNCALIBRATED
 from llmshed.admission.request import Lane
 from llmshed.admission.state import ControllerState, LaneUse, ReplicaState
+from llmshed.observability.prefill_gauges import prefill_gauges
+from llmshed.observability.queue_gauges import queue_gauges
 
 UP = "llmshed_replica_up"
 _REPLICA = ("replica", "pool")
@@ -97,6 +99,13 @@ class StateCollector:
             yield family
         yield from _lane_gauges(replicas)
         yield _profiles(replicas)
+        yield from prefill_gauges(replicas)
+        yield from queue_gauges(state.pools)
+        yield GaugeMetricFamily(
+            "llmshed_amplification_ratio",
+            "All arrivals before admission over the first ones, since the start.",
+            value=state.amplification,
+        )
         config = GaugeMetricFamily("llmshed_config_info", "Version of the configuration in force.", labels=("version",))
         config.add_metric((version,), 1.0)
         yield config

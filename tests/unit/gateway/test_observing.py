@@ -27,6 +27,10 @@ FULL = Verdict(Decision.REFUSE, Reason.QUEUE_FULL, lane=Lane.BULK, retry_after_s
 LATE = Verdict(Decision.REFUSE, Reason.QUEUE_TIMEOUT, lane=Lane.BULK)
 
 
+def never(verdict: Verdict) -> None:
+    raise AssertionError(f"nobody waits, and one is told {verdict}")
+
+
 class Stage:
     """An observing desk before a core that does what the test says, and three replicas."""
 
@@ -49,7 +53,7 @@ class Stage:
             Enqueue: Enqueue(self.keys, "main", verdict),
             Refuse: Refuse(self.keys, verdict),
         }
-        return await self.desk.admit(self.after(actions[answer], request(self.keys)))
+        return await self.desk.admit(self.after(actions[answer], request(self.keys)), never)
 
     async def enters(self, answer: type[Dispatch | Enqueue | Refuse], verdict: Verdict) -> Ticket:
         ticket = await self.arrives(answer, verdict)
@@ -292,7 +296,7 @@ class TestALostReplica:
 async def test_a_key_that_is_in_use_leaves_no_trace(stage: Stage) -> None:
     ticket = await stage.enters(Dispatch, ADMIT)
     with pytest.raises(ValueError, match="already live"):
-        await stage.desk.admit(request(1))
+        await stage.desk.admit(request(1), never)
     assert stage.driver.live == 1
     ticket.finished()
 
@@ -303,7 +307,7 @@ async def test_an_event_that_the_core_rejects_leaves_no_trace(stage: Stage) -> N
 
     stage.core.script = reject
     with pytest.raises(KeyError, match="r9"):
-        await stage.desk.admit(request(1))
+        await stage.desk.admit(request(1), never)
     assert stage.driver.live == 0
 
 
@@ -399,7 +403,7 @@ class ObservingGate(Gate):
         self.tickets: dict[int, Ticket] = {}
 
     async def arrives(self, arriving: Request) -> None:
-        ticket = await self.desk.admit(arriving)
+        ticket = await self.desk.admit(arriving, never)
         assert isinstance(ticket, Ticket)
         self.tickets[arriving.key] = ticket
 

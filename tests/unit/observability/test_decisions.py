@@ -1,5 +1,6 @@
 """The decision line: what it holds, and what it never holds."""
 
+import math
 from typing import Any
 
 import orjson
@@ -9,7 +10,7 @@ from llmshed.admission.budget import Equation, Reservation
 from llmshed.admission.echo import Arrival
 from llmshed.admission.reasons import Reason
 from llmshed.admission.request import Intent, Lane, PriorityClass
-from llmshed.admission.verdict import Decision, Verdict
+from llmshed.admission.verdict import Decision, DelayTerms, QueueTerms, Verdict, WindowTerms
 from llmshed.observability.decisions import MAX_LISTED, DecisionLine, DecisionLog, Waits
 from llmshed.observability.endings import EndedBy, Ending, Phase, termination
 
@@ -34,6 +35,27 @@ VERDICT = Verdict(
     pool="main",
     profile="h100/3",
     retry_after_seconds=2.0,
+    detail="23,000 tokens do not fit",
+    delay=DelayTerms(
+        tokens_ahead=8_000,
+        prefill_tokens_ahead=6_000,
+        release_seconds=math.inf,
+        prefill_seconds=0.75,
+        share=0.5,
+        factor=1.25,
+        wait_seconds=math.inf,
+        own_seconds=2.375,
+        promised_seconds=4.0,
+    ),
+    window=WindowTerms(
+        tokens_per_second=8_000.0,
+        level_tokens=-500.00000049,
+        inflight_tokens=3_000,
+        inflight_limit_tokens=4_096,
+        bulk_level_tokens=None,
+        bulk_credit_tokens=-12.5,
+    ),
+    queue=QueueTerms(requests=3, tokens=8_000, most_requests=64, most_tokens=86_400, max_residence_seconds=54.0),
 )
 
 
@@ -65,7 +87,8 @@ def test_the_line_of_the_worked_example_holds_every_term_of_its_equation() -> No
         session="5e55",
         continuing=True,
         prefix_blocks=("b10c", "b10d"),
-        waits=Waits(counting_seconds=0.0031234567, total_seconds=0.004),
+        estimated_queue_seconds=1.5000004,
+        waits=Waits(counting_seconds=0.0031234567, queue_seconds=1.25, total_seconds=1.254),
     ).with_verdict(VERDICT)
     assert orjson.loads(orjson.dumps(whole.record())) == {
         "schema": "llmshed.decision/1",
@@ -115,6 +138,34 @@ def test_the_line_of_the_worked_example_holds_every_term_of_its_equation() -> No
             "free_sequences": 55,
         },
         "fits": False,
+        "delay": {
+            "tokens_ahead": 8_000,
+            "prefill_tokens_ahead": 6_000,
+            "release_seconds": None,
+            "prefill_seconds": 0.75,
+            "share": 0.5,
+            "factor": 1.25,
+            "wait_seconds": None,
+            "own_seconds": 2.375,
+            "promised_seconds": 4.0,
+            "endless": ["release_seconds", "wait_seconds"],
+        },
+        "window": {
+            "tokens_per_second": 8_000.0,
+            "level_tokens": -500.0,
+            "inflight_tokens": 3_000,
+            "inflight_limit_tokens": 4_096,
+            "bulk_level_tokens": None,
+            "bulk_credit_tokens": -12.5,
+        },
+        "queue": {
+            "requests": 3,
+            "tokens": 8_000,
+            "most_requests": 64,
+            "most_tokens": 86_400,
+            "max_residence_seconds": 54.0,
+        },
+        "detail": "23,000 tokens do not fit",
         "decision": "refuse",
         "reason": "token_budget_exhausted",
         "would": None,
@@ -126,12 +177,13 @@ def test_the_line_of_the_worked_example_holds_every_term_of_its_equation() -> No
         "continuing": True,
         "prefix_blocks": ["b10c", "b10d"],
         "degradations": [],
+        "estimated_queue_seconds": 1.5,
         "counting_seconds": 0.003123,
-        "queue_seconds": None,
+        "queue_seconds": 1.25,
         "connect_seconds": None,
         "ttft_seconds": None,
         "tpot_seconds": None,
-        "total_seconds": 0.004,
+        "total_seconds": 1.254,
         "ending": "refused",
         "termination": "GQ",
     }
@@ -174,19 +226,16 @@ def test_the_log_remembers_the_newest_and_finds_them_by_id() -> None:
     assert [record["request_id"] for record in log.last(10)] == ["req_4", "req_3", "req_2"]
     assert [record["request_id"] for record in log.last(1)] == ["req_4"]
     assert log.last(0) == log.last(-1) == []
-    assert log.find("req_1") is None
-    found = log.find("req_3")
-    assert found is not None
-    assert found["request_id"] == "req_3"
+    assert log.find("req_1") == []
+    assert [record["request_id"] for record in log.find("req_3")] == ["req_3"]
 
 
-def test_of_two_requests_with_one_id_the_newer_is_found() -> None:
+def test_of_two_requests_with_one_id_the_newer_is_found_first() -> None:
     log = DecisionLog(lambda _: None, history=3)
     log.write(decision("same", status=429))
     log.write(decision("same", status=503))
-    found = log.find("same")
-    assert found is not None
-    assert found["status"] == 503
+    log.write(decision("another", status=413))
+    assert [record["status"] for record in log.find("same")] == [503, 429]
 
 
 def test_one_query_lists_no_more_than_its_bound() -> None:
@@ -194,6 +243,7 @@ def test_one_query_lists_no_more_than_its_bound() -> None:
     for _ in range(2 * MAX_LISTED):
         log.write(decision())
     assert len(log.last(2 * MAX_LISTED)) == MAX_LISTED
+    assert len(log.find("req_1")) == MAX_LISTED
 
 
 def test_a_changed_history_keeps_the_newest() -> None:

@@ -25,6 +25,13 @@ class BulkCharge(NamedTuple):
     floor_tokens: float
 
 
+def cap_ratio(share: BulkShare, *, blocking: bool) -> float:
+    """Return the most of the prefill rate that bulk may have while interactive work comes."""
+    if not blocking:
+        return share.prefill_cap_ratio
+    return min(share.prefill_cap_ratio, max(BLOCKING_CAP_RATIO, share.prefill_floor_ratio))
+
+
 class BulkPart:
     """The cap and the floor of bulk on one shared replica.
 
@@ -50,9 +57,7 @@ class BulkPart:
 
     def renew(self, share: BulkShare, tokens_per_second: float | None, now: float) -> None:
         """Put other ratios or another rate in force; debts stay."""
-        ratio = share.prefill_cap_ratio
-        if self._blocking:
-            ratio = min(ratio, max(BLOCKING_CAP_RATIO, share.prefill_floor_ratio))
+        ratio = cap_ratio(share, blocking=self._blocking)
         self._barred = tokens_per_second is not None and ratio == 0
         self._cap = _renewed(self._cap, ratio * (tokens_per_second or 0.0), CAP_SPAN_SECONDS, now)
         floor_rate = share.prefill_floor_ratio * (tokens_per_second or UNKNOWN_PREFILL_TOKENS_PER_SECOND)

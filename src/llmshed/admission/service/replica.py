@@ -9,6 +9,7 @@ from llmshed.admission.estimate.outputs import OutputModel
 from llmshed.admission.estimate.pace import DecodePace
 from llmshed.admission.ledger import Charge
 from llmshed.admission.policy import ReplicaBudget, ReplicaSpec
+from llmshed.admission.prefill.bulk import cap_ratio
 from llmshed.admission.prefill.window import PrefillWindow
 from llmshed.admission.queueing.waiting import Waiting
 from llmshed.admission.replica import Replica
@@ -168,11 +169,14 @@ class AwaitedReplica(Replica):
 
     def state_at(self, now: float) -> ReplicaState:
         """Return a frozen snapshot."""
+        bulk = self.budget.bulk
         return replace(
             self.state(),
             equation=self.equation_before(sum(queued.tokens for queued in self.queued)),
             window=self.window.terms(now),
             bulk_prefill_share=self.window.bulk_share(now),
+            bulk_prefill_cap_ratio=cap_ratio(bulk, blocking=self.spec.prefill_blocks_starts) if self.shared else None,
+            bulk_prefill_floor_ratio=bulk.prefill_floor_ratio if self.shared else None,
             shadow_tokens=0 if self.shadow is None else self.shadow.total_tokens,
         )
 

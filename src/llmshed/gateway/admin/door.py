@@ -5,7 +5,7 @@ from aiohttp import web
 from llmshed.admission.reasons import Reason
 from llmshed.engines.base import BodyError, Dialect
 from llmshed.gateway.admin.handlers import Administration
-from llmshed.gateway.admin.routes import ADMIN_ROUTES, OPEN_PATHS, AdminHandler
+from llmshed.gateway.admin.routes import ADMIN_ROUTES, OPEN_PATHS, AdminHandler, table_path
 from llmshed.gateway.contract.problem import Problem
 from llmshed.gateway.contract.request_ids import request_id_of
 from llmshed.gateway.door.auth import presented_key
@@ -35,7 +35,7 @@ class AdminDoor:
         return response
 
     def _handler(self, request: web.BaseRequest) -> AdminHandler:
-        path = request.rel_url.raw_path
+        path = table_path(request.rel_url.raw_path)
         if path not in OPEN_PATHS and not self._house.gateway.snapshot.admin.allows(presented_key(request.headers)):
             message = "The admin listener needs its token: send `Authorization: Bearer TOKEN`."
             raise BodyError(Reason.UNAUTHENTICATED, message)

@@ -8,10 +8,9 @@ from typing import Any
 from aiohttp import web
 
 from llmshed.admission.reasons import Reason
-from llmshed.admission.report import equation_report
-from llmshed.admission.state import ControllerState
 from llmshed.engines.base import BodyError
 from llmshed.gateway.admin.classification import classified
+from llmshed.gateway.admin.ledgers import pools_report, replicas_report
 from llmshed.gateway.daemon.app import Gateway
 from llmshed.gateway.daemon.reload import ReloadResult
 from llmshed.gateway.door.answers import json_answer
@@ -26,6 +25,8 @@ READY_SCHEMA = "llmshed.ready/1"
 CLASSIFY_SCHEMA = "llmshed.classify/1"
 RELOAD_SCHEMA = "llmshed.reload/1"
 DEFAULT_LISTED = 100
+DECISION_PREFIX = "/admin/decisions/"
+"""Of the paths of single requests, each followed by a request id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,37 +90,33 @@ def state_report(gateway: Gateway) -> dict[str, Any]:
             "small_queue_bytes": gateway.counting.small_queue_bytes,
             "large_queue_bytes": gateway.counting.large_queue_bytes,
         },
-        "replicas": _replicas(ledgers),
+        "arrivals": ledgers.arrivals,
+        "amplification": ledgers.amplification,
+        "pools": pools_report(ledgers),
+        "replicas": replicas_report(ledgers),
         "troubles": gateway.fleet.troubles,
         "violations": gateway.driver.violations(),
     }
-
-
-def _replicas(ledgers: ControllerState) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": replica.name,
-            "pool": replica.pool,
-            "up": replica.up,
-            "profile": replica.profile,
-            "equation": equation_report(replica.equation),
-            "releasing_tokens": replica.releasing_tokens,
-            "lanes": {lane: asdict(use) for lane, use in replica.lanes.items()},
-        }
-        for replica in ledgers.replicas
-    ]
 
 
 async def decisions(house: Administration, request: web.BaseRequest) -> web.Response:
     """Return the last decisions with their equations, newest first; `?n=` says how many, `?request_id=` which one."""
     wanted = request.query.get("request_id")
     if wanted is not None:
-        found = house.gateway.decision_log.find(wanted)
-        return json_answer({"schema": DECISIONS_SCHEMA, "decisions": [] if found is None else [found]})
+        return json_answer({"schema": DECISIONS_SCHEMA, "decisions": house.gateway.decision_log.find(wanted)})
     number = request.query.get("n", str(DEFAULT_LISTED))
     if not (number.isascii() and number.isdigit() and len(number) <= 7 and int(number) >= 1):
         raise BodyError(Reason.MALFORMED, f"n: must be a whole number from 1; at most {MAX_LISTED} are listed", "n")
     return json_answer({"schema": DECISIONS_SCHEMA, "decisions": house.gateway.decision_log.last(int(number))})
+
+
+async def decision(house: Administration, request: web.BaseRequest) -> web.Response:
+    """Return what was decided on the requests of one id, newest first; 404 when none of them is remembered."""
+    wanted = request.rel_url.raw_path.removeprefix(DECISION_PREFIX)
+    found = house.gateway.decision_log.find(wanted)
+    if not found:
+        raise BodyError(Reason.NOT_FOUND, "No request of this id is among the last decisions; see `decision_history`.")
+    return json_answer({"schema": DECISIONS_SCHEMA, "decisions": found})
 
 
 async def reload(house: Administration, request: web.BaseRequest) -> web.Response:

@@ -8,6 +8,9 @@ from llmshed.gateway.admin import handlers
 
 AdminHandler = Callable[[handlers.Administration, web.BaseRequest], Awaitable[web.StreamResponse]]
 
+DECISION_PATH = "/admin/decisions/ID"
+"""Stands in the table for the path of every request id."""
+
 OPEN_PATHS = frozenset({"/livez", "/readyz"})
 """Paths that need no token: an orchestrator's probes hold none, and learn no more than alive and ready."""
 
@@ -17,6 +20,12 @@ ADMIN_ROUTES: Mapping[tuple[str, str], AdminHandler] = {
     ("GET", "/readyz"): handlers.readyz,
     ("GET", "/admin/state"): handlers.state,
     ("GET", "/admin/decisions"): handlers.decisions,
+    ("GET", DECISION_PATH): handlers.decision,
     ("POST", "/admin/reload"): handlers.reload,
     ("POST", "/admin/classify"): handlers.classify,
 }
+
+
+def table_path(path: str) -> str:
+    """Return the path by which the table knows a request's."""
+    return DECISION_PATH if path.startswith(handlers.DECISION_PREFIX) else path

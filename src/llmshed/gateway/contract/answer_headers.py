@@ -12,16 +12,30 @@ NO_LANE = "none"
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """What Server-Timing tells, in seconds; `total_seconds` is None for a stream, whose end is not known yet."""
+    """What Server-Timing tells, in seconds.
+
+    Args:
+        counting_seconds: waiting for and running the token count.
+        queue_seconds: waiting for admission.
+        ttft_seconds: arrival to the first token; None for an answer in one piece, whose first token nobody sees, and
+            for a stream that begins with an event without one.
+        total_seconds: arrival to the end; None for a stream, whose end is not known yet.
+    """
 
     counting_seconds: float = 0.0
     queue_seconds: float = 0.0
+    ttft_seconds: float | None = None
     total_seconds: float | None = None
 
     def header(self) -> str:
-        """Return `tok;dur=3.2, queue;dur=41.0, total;dur=812.4`, in milliseconds as that header is defined."""
-        parts = f"tok;dur={1000 * self.counting_seconds:.1f}, queue;dur={1000 * self.queue_seconds:.1f}"
-        return parts if self.total_seconds is None else f"{parts}, total;dur={1000 * self.total_seconds:.1f}"
+        """Return `tok;dur=3.2, queue;dur=41.0, ttft;dur=236.5`, in milliseconds as that header is defined."""
+        parts = {
+            "tok": self.counting_seconds,
+            "queue": self.queue_seconds,
+            "ttft": self.ttft_seconds,
+            "total": self.total_seconds,
+        }
+        return ", ".join(f"{name};dur={1000 * seconds:.1f}" for name, seconds in parts.items() if seconds is not None)
 
 
 NO_TIMINGS = Timings()

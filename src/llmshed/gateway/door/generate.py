@@ -152,7 +152,7 @@ async def _admitted(gateway: Gateway, visit: Visit, asked: Request) -> Ticket:
     visit.phase = Phase.QUEUE
     began = gateway.clock.now()
     try:
-        answer = await visit.snapshot.desk.admit(asked)
+        answer = await visit.snapshot.desk.admit(asked, visit.let_wait)
     finally:
         visit.admitted_at = gateway.clock.now()
         visit.queued_seconds = visit.admitted_at - began
@@ -215,4 +215,5 @@ def _job(gateway: Gateway, visit: Visit, asked: Request, call: Call, ticket: Tic
         timeouts=timeouts,
         headers=headers,
         request_id=visit.request_id,
+        timings=visit.timings(),
     )

@@ -43,7 +43,8 @@ class Visit:
         fingerprint: keyed hash of its body; None before it was understood.
         turns: the beginnings of its chat; None before it was understood and for other forms of prompt.
         asked: the request as the core sees it, counted; None before, and when its bytes alone refused it.
-        verdict: what admission decided; None before.
+        queued: the verdict that let it wait; None unless it had to.
+        verdict: what admission decided in the end; None before.
         would: what would have become of it, where it is let through whatever was decided; else None.
         problem: what it was refused with; None while it is not.
         untruncated_tokens: count of the prompt before `truncate` cuts it; None without one.
@@ -73,6 +74,7 @@ class Visit:
     fingerprint: str | None = None
     turns: Turns | None = None
     asked: Request | None = None
+    queued: Verdict | None = None
     verdict: Verdict | None = None
     would: Would | None = None
     problem: Problem | None = None
@@ -117,16 +119,26 @@ class Visit:
         """Return the clock reading so many seconds after its arrival; None for None."""
         return None if seconds is None else self.arrived_at + seconds
 
+    def let_wait(self, verdict: Verdict) -> None:
+        """Note the verdict by which it waits in a queue."""
+        self.queued = verdict
+
     def timings(self, now: float | None = None) -> Timings:
         """Return the waits for Server-Timing; `now` closes the total of an answer that is complete."""
-        total = None if now is None else now - self.arrived_at
-        return Timings(self.counted_seconds or 0.0, self.queued_seconds or 0.0, total)
+        first_at = self.relayed.first_token_at
+        return Timings(
+            counting_seconds=self.counted_seconds or 0.0,
+            queue_seconds=self.queued_seconds or 0.0,
+            ttft_seconds=None if first_at is None else first_at - self.arrived_at,
+            total_seconds=None if now is None else now - self.arrived_at,
+        )
 
     def decision(self, now: float) -> DecisionLine:
         """Return the decision line of the request, which has ended."""
         relayed, call, asked = self.relayed, self.call, self.asked
         ending, ended_by, phase = self._ending()
-        verdict = relayed.verdict or self.verdict
+        verdict = relayed.verdict or self.verdict or self.queued
+        first = self.queued or self.verdict
         line = DecisionLine(
             time_seconds=self.arrived_wall,
             request_id=self.request_id,
@@ -139,10 +151,13 @@ class Visit:
             config_version=self.snapshot.version,
             retry_count=declared_repeats(self.request.headers),
             # What a second replica is asked for is no arrival, so this is of the first verdict.
-            arrival=None if self.verdict is None else self.verdict.arrival,
+            arrival=None if first is None else first.arrival,
+            estimated_queue_seconds=self._estimated_seconds,
         )
+        line = replace(line, decision=_unjudged(ending)) if verdict is None else line.with_verdict(verdict)
         return replace(
-            line.with_verdict(verdict) if verdict is not None else replace(line, decision=_unjudged(ending)),
+            line,
+            decision=Decision.QUEUE if self._left_queue else line.decision,
             reason=self._reason(verdict),
             would=None if self.would is None else self.would.decision,
             would_reason=None if self.would is None else self.would.reason,
@@ -162,6 +177,17 @@ class Visit:
             waits=self._waits(now),
         )
 
+    @property
+    def _estimated_seconds(self) -> float | None:
+        """Return how long it was expected to wait when it was let wait; None where it did not have to."""
+        delay = None if self.queued is None else self.queued.delay
+        return None if delay is None else delay.wait_seconds
+
+    @property
+    def _left_queue(self) -> bool:
+        """Say whether it ended while it waited: what was decided on it is then that it may wait, and no more."""
+        return self.queued is not None and self.phase is Phase.QUEUE
+
     def _ending(self) -> tuple[Ending, EndedBy, Phase]:
         relayed = self.relayed
         if relayed.ending is not None:
@@ -169,11 +195,10 @@ class Visit:
         if self.problem is not None and self.relaying:  # the relay itself broke
             return Ending.FAILED, EndedBy.GATEWAY, relayed.phase
         if self.problem is not None:
-            queued = self.verdict is not None and self.verdict.decision is Decision.QUEUE
             # What the core let wait leaves for this reason only when its time is up.
-            late = queued and self.problem.reason is Reason.DEADLINE_INFEASIBLE
+            late = self._left_queue and self.problem.reason is Reason.DEADLINE_INFEASIBLE
             ended_by = EndedBy.DEADLINE if late else EndedBy.GATEWAY
-            return Ending.EVICTED if queued else Ending.REFUSED, ended_by, self.phase
+            return Ending.EVICTED if self._left_queue else Ending.REFUSED, ended_by, self.phase
         if self.status:
             return Ending.FINISHED, EndedBy.NOBODY, Phase.COMPLETE
         return Ending.CANCELLED, EndedBy.CLIENT, self.phase

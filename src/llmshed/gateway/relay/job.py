@@ -9,6 +9,7 @@ from aiohttp import web
 from llmshed.admission.request import Request
 from llmshed.admission.verdict import Verdict
 from llmshed.engines.base import Call, Engine
+from llmshed.gateway.contract.answer_headers import NO_TIMINGS, Timings
 from llmshed.gateway.relay.timeouts import LaneTimeouts
 from llmshed.gateway.ticket import Ticket
 from llmshed.observability.metrics import UpstreamErrorKind
@@ -46,6 +47,7 @@ class RelayJob:
         timeouts: silences that its lane permits.
         headers: makes the headers of a served answer from the verdict in force, which a lost replica may change.
         request_id: id told to the client.
+        timings: its waits up to now, told with a failure.
     """
 
     request: web.BaseRequest
@@ -56,3 +58,4 @@ class RelayJob:
     timeouts: LaneTimeouts
     headers: Callable[[Verdict], Mapping[str, str]]
     request_id: str
+    timings: Timings = NO_TIMINGS

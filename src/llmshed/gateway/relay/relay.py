@@ -189,7 +189,7 @@ class Relay:
 
     def _problem_response(self, problem: Problem, job: RelayJob, outcome: RelayOutcome) -> web.Response:
         accept = job.request.headers.get("Accept")
-        answer: Answer = self._contract.refusal(problem, job.call.route.dialect, job.request_id, accept)
+        answer: Answer = self._contract.refusal(problem, job.call.route.dialect, job.request_id, accept, job.timings)
         outcome.status = answer.status
         outcome.retry_after_seconds = answer.retry_after_seconds
         would = {} if job.ticket.would is None else would_headers(job.ticket.would)
