@@ -49,6 +49,16 @@ def test_for_people_the_equation_is_a_sentence(cli: Cli, worked_example: list[st
     assert "96,000 gross - 9,600 guard - 58,000 active - 8,000 queued = 20,400 free tokens" in ran.stdout
 
 
+def test_what_was_weighed_has_a_row_and_what_nobody_knows_has_none(cli: Cli, worked_example: list[str]) -> None:
+    ran = cli("classify", "--input-tokens", "14000", "--max-output", "4000", *worked_example)
+    rows = {line[:15].strip(): line[15:].strip() for line in ran.stdout.splitlines()}
+    assert rows["prefill window"].endswith("in flight")
+    assert not {"queue", "wait", "work ahead"} & set(rows)
+    told = cli("classify", "--input-tokens", "14000", "--max-output", "4000", *worked_example, "--json").json()
+    assert told["window"]["inflight_tokens"] == 0
+    assert told["queue"] is told["delay"] is None
+
+
 @pytest.mark.parametrize(
     ("arguments", "lane", "code"),
     [

@@ -17,6 +17,7 @@ from llmshed.gateway.driver import Driver
 from llmshed.gateway.ticket import Ticket
 
 ADMIT = Verdict(Decision.ADMIT, replica="r1")
+QUEUED = Verdict(Decision.QUEUE, replica="r1")
 REFUSAL = Verdict(Decision.REFUSE, reason=Reason.CONCURRENCY_LIMIT)
 
 
@@ -128,10 +129,11 @@ async def test_a_key_that_is_in_use_leaves_no_trace(driver: Driver) -> None:
 async def test_a_queued_request_waits_until_the_core_dispatches_it(clock: HandClock) -> None:
     core = ScriptedCore()
     driver = Driver(core, clock)
-    core.script = lambda event: [Enqueue(1, "main", ADMIT)] if isinstance(event, Arrived) else []
-    waiting = asyncio.ensure_future(driver.admit(request(1)))
+    core.script = lambda event: [Enqueue(1, "main", QUEUED)] if isinstance(event, Arrived) else []
+    heard: list[Verdict] = []
+    waiting = asyncio.ensure_future(driver.admit(request(1), heard.append))
     await asyncio.sleep(0)
-    assert driver.live == 1
+    assert (driver.live, heard) == (1, [QUEUED])
     core.script = lambda _: [Released(7, "r1", 10), Dispatch(1, "r1", ADMIT)]
     driver.tell(Draining())
     ticket = await waiting

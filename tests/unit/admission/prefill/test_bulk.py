@@ -3,7 +3,7 @@
 import pytest
 
 from llmshed.admission.policy import BulkShare
-from llmshed.admission.prefill.bulk import BulkCharge, BulkPart
+from llmshed.admission.prefill.bulk import BulkCharge, BulkPart, cap_ratio
 
 SHARE = BulkShare()
 
@@ -140,3 +140,17 @@ def test_other_ratios_keep_the_debts() -> None:
     assert bulk.credit(1.0) == 0
     bulk.renew(SHARE, 10_000.0, 2.0)
     assert bulk.credit(4.0) == 1_000
+
+
+@pytest.mark.parametrize(
+    ("cap", "floor", "blocking", "in_force"),
+    [(0.3, 0.05, False, 0.3), (0.3, 0.02, True, 0.05), (0.3, 0.1, True, 0.1), (0.01, 0.0, True, 0.01)],
+)
+def test_the_cap_in_force_is_a_few_percent_where_a_prompt_holds_up_every_start_but_never_below_the_floor(
+    cap: float,
+    floor: float,
+    blocking: bool,  # noqa: FBT001 - a column of the table
+    in_force: float,
+) -> None:
+    share = BulkShare(prefill_cap_ratio=cap, prefill_floor_ratio=floor)
+    assert cap_ratio(share, blocking=blocking) == in_force

@@ -38,6 +38,9 @@ def test_a_whole_answer_tells_lane_counts_reservation_replica_profile_and_times(
 def test_a_stream_has_no_total_and_asks_proxies_not_to_hold_it_back() -> None:
     headers = answer_headers("r", ADMITTED, input_tokens=400, streamed=True)
     assert headers["server-timing"] == "tok;dur=0.0, queue;dur=0.0"
+    timings = Timings(counting_seconds=0.003, queue_seconds=0.041, ttft_seconds=0.2365)
+    headers = answer_headers("r", ADMITTED, input_tokens=400, timings=timings, streamed=True)
+    assert headers["server-timing"] == "tok;dur=3.0, queue;dur=41.0, ttft;dur=236.5"
     assert headers["x-accel-buffering"] == "no"
 
 
