@@ -17,6 +17,7 @@ import pytest
 from fakes.house import QUICK, House, house, until
 from fakes.leavers import BYSTANDER_TOKENS, Leaver, Measured, bystanders, leave_in_batches, nothing_left_behind, with_id
 from fakes.loops import on_both_loops
+from fakes.seats import FULL, PATIENT, held, until_waiting, waiting
 from fakes.turnstile import Turnstile
 from llmshed.emulator import Emulator
 from llmshed.observability.endings import Phase
@@ -154,19 +155,40 @@ async def test_while_the_prompt_is_counted(held_counts: threading.Event, number:
 
 
 @asynccontextmanager
-async def house_with_a_replica_aside() -> AsyncIterator[tuple[House, Emulator, Turnstile]]:
+async def house_with_a_replica_aside(
+    settings: str = "", room: str = ROOM
+) -> AsyncIterator[tuple[House, Emulator, Turnstile]]:
     """Run a busy house with a second pool, `aside`, for those who leave; the bystanders are served by the first."""
     aside = Emulator(ASIDE)
     async with Turnstile(await aside.start()) as turnstile:
         replica = f'[[pools.replicas]]\nname = "aside"\nurl = "{turnstile.url}"\n'
-        pool = f'[[pools]]\nname = "aside"\ntokenizer = "embedded"\naliases = ["aside"]\n{ROOM}\n{replica}'
-        async with busy_house(pools=pool) as gate:
+        pool = f'[[pools]]\nname = "aside"\ntokenizer = "embedded"\naliases = ["aside"]\n{room}\n{replica}'
+        async with busy_house(settings, pool) as gate:
             gate.replicas.append(aside)
             await until(lambda: gate.daemon.gateway.fleet.specs("aside"))
             yield gate, aside, turnstile
             await turnstile.open()
             aside.replica.engine.stall(0)
     await aside.stop()
+
+
+@numbers
+@on_both_loops
+async def test_while_they_wait_for_room(number: int) -> None:
+    async with house_with_a_replica_aside(PATIENT, f"{FULL}release_grace_seconds = 0.05") as (gate, aside, _):
+
+        async def queued(batch: list[Leaver]) -> None:
+            await until_waiting(gate, len(batch))
+
+        async with held(gate, model="aside"):
+            body = {**SHORT, "model": "aside"}
+            paths = ("/generate_stream", "/generate")
+            left = await leave_in_batches(
+                gate, number, lambda name: with_id(paths[int(name[-1]) % 2], body, name), queued
+            )
+            assert waiting(gate) == 0
+            assert aside.replica.received_total - aside.replica.finished_total == 1
+        assert_all_left(*left, number, "CQ")
 
 
 @numbers
