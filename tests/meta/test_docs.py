@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from conftest import Cli
+from fakes.states import METERED, POOL
 from llmshed.admission.budget import Equation, Reservation
 from llmshed.admission.reasons import REASON_TABLE, Reason, Retry
-from llmshed.admission.request import Lane, PriorityClass
+from llmshed.admission.request import Lane
 from llmshed.admission.signals.readings import Signal
-from llmshed.admission.state import ControllerState, PoolState, QueueState, ReplicaState
-from llmshed.admission.verdict import Advice, Decision, DelayTerms, QueueTerms, Verdict, WindowTerms
+from llmshed.admission.state import ControllerState, ReplicaState
+from llmshed.admission.verdict import Advice, Decision, DelayTerms, QueueTerms, Verdict
 from llmshed.engines.base import Dialect
 from llmshed.errors import ExitCode
 from llmshed.gateway.contract.answer_headers import Timings, answer_headers
@@ -26,7 +27,6 @@ from llmshed.observability.decisions import DecisionLine
 from llmshed.observability.endings import Ending, Phase
 from llmshed.observability.metrics import REPEATED, Metrics, QueueSize, UpstreamErrorKind
 
-WINDOW = WindowTerms(8_000.0, 2_000.0, 0, 4_096, 600.0, 0.0)
 RETRY_WORDS = {Retry.NEVER: "retry never", Retry.LATER: "retry later", Retry.UNSAFE: "retry unsafe"}
 
 
@@ -121,13 +121,10 @@ def test_the_contract_and_its_manual_page_name_every_time_that_is_told(contract:
 def metric_rows() -> set[tuple[str, str, str]]:
     """Return name, type and labels of every metric, as a scrape of one replica shows them."""
     metrics = Metrics()
-    replica = ReplicaState("r", "p", True, "profile/1", Equation(1, 0, 0, 0, 0, 1), 0, {}, WINDOW, 0.1, 0.3, 0.05)  # noqa: FBT003 - `up`
-    pool = PoolState(
-        "p", (QueueState(Lane.BULK, PriorityClass.LOW, 0, 0, 0),), {Lane.BULK: 0.0}, (1.0,) * 6, (0.0,) * 6, 0
-    )
-    metrics.state.state = ControllerState((replica,), draining=False, live_requests=0, pools=(pool,))
+    replica = ReplicaState("r", "p", True, "profile/1", Equation(1, 0, 0, 0, 0, 1), 0, {}, METERED, 0.1, 0.3, 0.05)  # noqa: FBT003 - `up`
+    metrics.state.state = ControllerState((replica,), draining=False, live_requests=0, pools=(POOL,))
     metrics.know_replicas((replica,))
-    metrics.know_pools((pool,))
+    metrics.know_pools((POOL,))
     for seen in (metrics.budget_factor, metrics.signal_age, metrics.metrics_up):
         seen.of("r")
     rows = set()
@@ -173,7 +170,7 @@ def test_the_decision_log_page_lists_every_field_in_order(repository: Path) -> N
         equation=Equation(1, 0, 0, 0, 0, 1),
         reservation=Reservation(1, 1, 0, 1),
         delay=DelayTerms(0, 0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0),
-        window=WINDOW,
+        window=METERED,
         queue=QueueTerms(0, 0, 1, 1, 1.0),
     ).record()
     meanings = {row[0].strip("`"): row[1] for row in fields}

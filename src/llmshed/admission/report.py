@@ -105,7 +105,7 @@ def queue_report(queue: QueueTerms) -> dict[str, Any]:
         "tokens": queue.tokens,
         "most_requests": queue.most_requests,
         "most_tokens": queue.most_tokens,
-        "max_residence_seconds": queue.max_residence_seconds,
+        "max_residence_seconds": _millionths(queue.max_residence_seconds),
     }
 
 

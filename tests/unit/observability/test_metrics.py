@@ -10,6 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from fakes.quietest import quietest
+from fakes.states import METERED, POOL
 from llmshed.admission.budget import Equation
 from llmshed.admission.echo import Arrival
 from llmshed.admission.reasons import Reason
@@ -34,11 +35,11 @@ def replica(name: str, *, up: bool = True, profile: str = "h100/3") -> ReplicaSt
         hard_cap_sequences=64,
     )
     lanes = {Lane.INTERACTIVE: LaneUse(3, 4, 50_000), Lane.BULK: LaneUse(1, 5, 6_000)}
-    return ReplicaState(name, "main", up, profile, equation, releasing_tokens=2_000, lanes=lanes)
+    return ReplicaState(name, "main", up, profile, equation, 2_000, lanes, METERED, 0.125, 0.3, 0.05)
 
 
 def state(*replicas: ReplicaState, draining: bool = False) -> ControllerState:
-    return ControllerState(replicas, draining, live_requests=4)
+    return ControllerState(replicas, draining, live_requests=4, pools=(POOL,))
 
 
 def served(**fields: Any) -> DecisionLine:

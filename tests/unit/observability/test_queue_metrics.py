@@ -6,11 +6,12 @@ from dataclasses import replace
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from fakes.states import METERED, POOL
 from llmshed.admission.budget import Equation
 from llmshed.admission.echo import Arrival
 from llmshed.admission.reasons import Reason
-from llmshed.admission.request import Lane, PriorityClass
-from llmshed.admission.state import ControllerState, PoolState, QueueState, ReplicaState
+from llmshed.admission.request import Lane
+from llmshed.admission.state import ControllerState, ReplicaState
 from llmshed.admission.verdict import Decision, WindowTerms
 from llmshed.config.lanes import LaneSettings
 from llmshed.observability.decisions import DecisionLine, DecisionLog, Waits
@@ -19,32 +20,7 @@ from llmshed.observability.goodput import objectives_of
 from llmshed.observability.metrics import LEFT_QUEUE, Metrics
 from llmshed.observability.observer import Observer
 
-WAITING = {(Lane.INTERACTIVE, PriorityClass.NORMAL): (3, 900, 700), (Lane.BULK, PriorityClass.LOW): (1, 9_000, 8_000)}
-POOL = PoolState(
-    "main",
-    tuple(
-        QueueState(lane, one, *WAITING.get((lane, one), (0, 0, 0)))
-        for lane in (Lane.INTERACTIVE, Lane.BULK)
-        for one in PriorityClass
-    ),
-    {Lane.INTERACTIVE: 0.25, Lane.BULK: 31.5},
-    factors=(1.0, 1.25, 1.0, 1.0, 1.0, 4.0),
-    promised_seconds=(0.0, 2.5, 3.0, 0.0, 0.0, 60.0),
-    ghosts=7,
-)
-METERED = WindowTerms(
-    tokens_per_second=8_000.0,
-    level_tokens=-500.0,
-    inflight_tokens=3_000,
-    inflight_limit_tokens=4_096,
-    bulk_level_tokens=600.0,
-    bulk_credit_tokens=-20.0,
-)
 FREE = WindowTerms(None, 0.0, 10, None, None, 0.0)
-
-
-def replica(name: str, window: WindowTerms, *ratios: float | None) -> ReplicaState:
-    return ReplicaState(name, "main", True, "p", Equation(1, 0, 0, 0, 0, 1), 0, {}, window, *ratios)  # noqa: FBT003 - `up`
 
 
 @pytest.fixture
@@ -54,7 +30,10 @@ def observer() -> Observer:
 
 def scraped(observer: Observer) -> Mapping[tuple[str, str], float]:
     """Return the samples by name and label values, in the order of the label names."""
-    replicas = (replica("gpu-0", METERED, 0.125, 0.3, 0.05), replica("gpu-1", FREE))
+    equation = Equation(1, 0, 0, 0, 0, 1)
+    metered = ReplicaState("gpu-0", "main", True, "p", equation, 0, {}, METERED, 0.125, 0.3, 0.05)  # noqa: FBT003 - `up`
+    free = replace(metered, name="gpu-1", window=FREE, bulk_prefill_share=None, bulk_prefill_cap_ratio=None)
+    replicas = (metered, replace(free, bulk_prefill_floor_ratio=None))
     arrivals = {Arrival.FIRST: 10, Arrival.EARLY: 5}
     state = ControllerState(replicas, False, 0, (POOL,), arrivals)  # noqa: FBT003 - `draining`
     return {
