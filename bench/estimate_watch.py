@@ -6,7 +6,9 @@ for at least that long. One that was refused is followed as a ghost: it would ha
     tokens, seats   on some replica, were those that came later with its rank or a lower one away, and were the work
                     that waited before it placed first
     prefill         there, were their prompts away: a bucket of one second of the prefill rate with debt is above 0, and
-                    prompts without a first token leave room for its own, or there are none
+                    prompts without a first token leave room for its own, or there are none; for bulk beside
+                    interactive work, which has a share of the rate that comes and goes: as many prompt tokens as its
+                    own were let in of bulk that came later
 
 The work ahead of it, which Retry-After tells of, has drained once it would have fit and as many tokens were given back
 as it and that work lacked, together with what earlier refusals of its rank had been told to come back for. That sum is
@@ -20,14 +22,16 @@ from math import exp
 from llmshed.admission.actions import Action, Dispatch, Enqueue, Evict, Refuse, Released
 from llmshed.admission.events import Event, FirstToken
 from llmshed.admission.reasons import Reason
-from llmshed.admission.request import SERVICE_RANKS
+from llmshed.admission.request import SERVICE_RANKS, Lane
 from llmshed.admission.verdict import Verdict
 from llmshed.whatif.gate import Gate
 from llmshed.whatif.monitors.room import fits
 from llmshed.whatif.monitors.seen import Account, Seen, Sight
 from llmshed.whatif.setting import Setting
 
-FOLLOWED = frozenset({Reason.TOKEN_BUDGET_EXHAUSTED, Reason.PREFILL_WINDOW_FULL, Reason.QUEUE_FULL})
+FOLLOWED = frozenset(
+    {Reason.TOKEN_BUDGET_EXHAUSTED, Reason.PREFILL_WINDOW_FULL, Reason.QUEUE_FULL, Reason.CONCURRENCY_LIMIT}
+)
 """Refusals that told a wait until room comes free."""
 MOST_GHOSTS = 64
 """Ghosts that are followed at once: each costs a walk over what runs, twenty times a second."""
@@ -230,4 +234,6 @@ class EstimateWatch:
         later = sum(tokens for order, rank, tokens in prefill.entries if order > seen.order and rank >= seen.rank)
         inflight = sum(one.input_tokens for key, one in prefill.inflight.items() if key not in without)
         crowded = most is not None and inflight > 0 and inflight + seen.input_tokens > most
+        if account.shared and seen.lane is Lane.BULK:
+            return not crowded and later >= seen.input_tokens
         return not crowded and (rate is None or prefill.level_tokens + later > 0)

@@ -5,8 +5,8 @@ Four sweeps of one replica that serves nobody else, each upwards, one request at
 - KV: outputs run to their ceiling, for four shapes of prompt and output. The gross ceiling is the highest level of
   reserved tokens that held and lies below every level that broke.
 - decode cap: short contexts. The hard cap is the most sequences that held.
-- prefill rate: short outputs. The rate is the highest that held, of the shape that reaches least.
-- prefill in flight: prompts that come at once to an idle replica, likewise.
+- prefill in flight: prompts that come at once to an idle replica, for three lengths; the least of the three.
+- prefill rate: short outputs, more prompts than can be served, let in by the prefill window itself: `sweep_prefill.py`.
 
 What holds: for the worst request, a first token within the engine's share, 0.7, of max(lane objective, 5 x its TTFT on
 an idle replica), and TPOT within the lane's objective. `llmshed calibrate` is to find the same numbers on engines.
@@ -14,11 +14,13 @@ an idle replica), and TPOT within the lane's objective. `llmshed calibrate` is t
 
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from replaying import quantile
 from sweep_loads import Seen, Shape, burst, closed_loop
+from sweep_prefill import safe_prefill_rate
 from sweep_text import Found, profile_text
 
 from llmshed.config.lanes import InteractiveThresholds
@@ -35,8 +37,9 @@ NAMES = ("llama-3-8b-h100", "llama-3-8b-a10g", "llama-3.1-8b-h100")
 ENGINE_SHARE = 0.7
 """Part of an objective that is the engine's, the rest being the queue's (the default split)."""
 IDLE_MULTIPLE = 5.0
+FIRST_GUESS_TOKENS_PER_SECOND = 1
+"""Stands in the profile until its prefill rate is found."""
 SHORT_CONTEXT = Shape(16, 256)
-SHORT_OUTPUT_TOKENS = 32
 CURVE = (1, 2, 4, 8, 16, 32, 64, 96, 128)
 THRESHOLDS = InteractiveThresholds(ttft_objective_seconds=1.0)
 """The lane as it ships, but for its TTFT objective: goodput is counted with a shorter one."""
@@ -66,7 +69,7 @@ class Sweep:
             gross_ceiling_tokens=gross,
             broken_tokens=broken,
             hard_cap_sequences=len(cap_levels),
-            safe_tokens_per_second=min(self._prefill_rate(prompt) for prompt in prompts),
+            safe_tokens_per_second=FIRST_GUESS_TOKENS_PER_SECOND,
             inflight_tokens=min(self._inflight(prompt) for prompt in prompts),
             ceiling_seconds_per_token=slowest,
             curve=tuple((n, cap_levels[n - 1].tpot_seconds) for n in CURVE if n <= len(cap_levels)),
@@ -98,10 +101,6 @@ class Sweep:
             Shape(lane.max_input_tokens // 4, lane.max_output_tokens),
             Shape(64, lane.max_output_tokens),
         )
-
-    def _prefill_rate(self, prompt_tokens: int) -> int:
-        held = self._held(Shape(prompt_tokens, SHORT_OUTPUT_TOKENS))
-        return int(max(seen.prompt_tokens_per_second for seen in held))
 
     def _inflight(self, prompt_tokens: int) -> int:
         """Return the tokens of the most prompts that may come at once; one always may."""
@@ -148,9 +147,10 @@ def profile_of(replica: Path, lane: InteractiveThresholds = THRESHOLDS) -> str:
     parameters = described.parameters
     if not isinstance(parameters, ReplicaParameters):
         raise TypeError(f"{replica.name} is not of Text Generation Inference")
-    text = profile_text(described.name, parameters, lane, Sweep(parameters, lane).find())
-    parse_profile(text, replica.name)
-    return text
+    found = Sweep(parameters, lane).find()
+    guessed = parse_profile(profile_text(described.name, parameters, lane, found), replica.name)
+    rate = safe_prefill_rate(parameters, guessed)
+    return profile_text(described.name, parameters, lane, replace(found, safe_tokens_per_second=rate))
 
 
 def main(names: Iterable[str] = NAMES) -> None:

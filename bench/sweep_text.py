@@ -86,9 +86,10 @@ def _rates(lane: InteractiveThresholds, found: Found) -> str:
     curve = "".join(f"  {{ sequences = {n}, seconds_per_token = {tpot:.5f} }},\n" for n, tpot in found.curve)
     return f"""\
 [prefill]
-# 32 tokens out; prompts of 256, 1,024 and {lane.max_input_tokens:,} tokens, the least of what the three reach.
+# Twice what an idle replica prefills, through this profile's own prefill window: prompts of 64 to
+# {lane.max_input_tokens:,} tokens, as many of each octave, at random instants, 32 tokens out; TPOT held for 95 of 100.
 safe_tokens_per_second = {found.safe_tokens_per_second:_}
-# The same prompts, all at once, on an idle replica.
+# Prompts of 256, 1,024 and {lane.max_input_tokens:,} tokens, all at once, on an idle replica; the least of the three.
 inflight_tokens = {found.inflight_tokens:_}
 
 [decode]
