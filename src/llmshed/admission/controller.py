@@ -309,8 +309,9 @@ class AdmissionController:
         actions = self._commit(live.request, live.policy, verdict, now)
         if key in self._live:
             self._live[key].redispatched = True
-        elif self._roster.where_waits(key) is not None:
+        elif (pool := self._roster.where_waits(key)) is not None:
             self._lost_once.add(key)
+            pool.keep_off(key, live.replica)
         return [released, *actions]
 
     def _withdraw(self, pool: Pool, key: int, now: float) -> Waiting:

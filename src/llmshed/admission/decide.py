@@ -124,7 +124,8 @@ def _decide_in_lane(
     if wanted not in around.policy.lanes_of(request.model):
         refusal = no_pool_refusal(wanted, chosen, request.model)
         return replace(refusal, maximums=_maximums_of_other_lanes(request.model, around))
-    serving = _replicas_of(request.model, wanted, around)
+    known = _replicas_of(request.model, wanted, around)
+    serving = [replica for replica in known if not replica.removed]
     everywhere = options_on(serving, request, lane_policy)
     permanent = permanent_refusal(request, chosen, lane_policy, everywhere) if everywhere else None
     if permanent is not None:
@@ -135,7 +136,7 @@ def _decide_in_lane(
     possible = [o for o in everywhere if o.possible(request) and o.takes_prompt(request, chosen.lane)]
     options = [o for o in possible if o.replica.up and o.replica.spec.name != without]
     if not options:
-        return replace(unserved_verdict(known=bool(serving)), maximums=maximums)
+        return replace(unserved_verdict(known=bool(known)), maximums=maximums)
     return _among(options, request, chosen, lane_policy, tenant, around, echo, now)
 
 
@@ -145,7 +146,6 @@ def _replicas_of(model: str, lane: Lane, around: Surroundings) -> list[AwaitedRe
         for pool in around.policy.pools
         if lane in pool.lanes and pool.serves(model) and pool.name in around.pools
         for replica in around.pools[pool.name]
-        if not replica.removed
     ]
 
 
@@ -153,7 +153,8 @@ def _maximums_of_other_lanes(model: str, around: Surroundings) -> AcceptedMaximu
     """Return what the model's pools do take, for a lane that none of them does; None when no pool has the model."""
     for lane in sorted(around.policy.lanes_of(model)):
         replicas = _replicas_of(model, lane, around)
-        return roomiest_maximums(around.policy.lanes[lane], (replica.spec.limits for replica in replicas))
+        limits = (replica.spec.limits for replica in replicas if not replica.removed)
+        return roomiest_maximums(around.policy.lanes[lane], limits)
     return None
 
 

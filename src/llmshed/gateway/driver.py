@@ -178,13 +178,13 @@ class Driver:
         del self._open[ticket.key]
         self._handle(event)
 
-    async def ticket_not_sent(self, ticket: Ticket) -> Ticket | Verdict:
-        """Ask the core for another replica."""
+    async def ticket_not_sent(self, ticket: Ticket, on_queued: Callable[[Verdict], None] | None) -> Ticket | Verdict:
+        """Ask the core for another replica, and wait for it if need be."""
         del self._open[ticket.key]
-        return await self._ask(ticket.key, NotSent(ticket.key))
+        return await self._ask(ticket.key, NotSent(ticket.key), on_queued)
 
     async def _ask(
-        self, key: int, event: Arrived | NotSent, on_queued: Callable[[Verdict], None] | None = None
+        self, key: int, event: Arrived | NotSent, on_queued: Callable[[Verdict], None] | None
     ) -> Ticket | Verdict:
         wait = self._waiting[key] = _Wait(on_queued=on_queued)
         try:

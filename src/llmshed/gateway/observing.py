@@ -187,8 +187,9 @@ class Observing:
         """Give back what the core holds."""
         self._close(self._passages.pop(ticket.key), event)
 
-    async def ticket_not_sent(self, ticket: Ticket) -> Ticket | Verdict:
+    async def ticket_not_sent(self, ticket: Ticket, on_queued: Callable[[Verdict], None] | None) -> Ticket | Verdict:
         """Send a request elsewhere, once; the core is asked where if it charged the request on the lost replica."""
+        del on_queued  # nobody waits
         passage = self._passages.pop(ticket.key)
         lost, passage.sent_at = ticket.replica, None
         if passage.charged_on == lost:

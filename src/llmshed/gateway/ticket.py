@@ -1,5 +1,6 @@
 """One request's hold on its replica: it owns the charge, if there is one, and gives it back by exactly one ending."""
 
+from collections.abc import Callable
 from enum import Enum
 from types import TracebackType
 from typing import Protocol, Self
@@ -18,8 +19,10 @@ class TicketOffice(Protocol):
     def ticket_ends(self, ticket: "Ticket", event: Event) -> None:
         """Pass on the ending of a ticket."""
 
-    async def ticket_not_sent(self, ticket: "Ticket") -> "Ticket | Verdict":
-        """Ask for another replica, or learn that there is none."""
+    async def ticket_not_sent(
+        self, ticket: "Ticket", on_queued: Callable[[Verdict], None] | None
+    ) -> "Ticket | Verdict":
+        """Ask for another replica, or learn that there is none; `on_queued` hears that the request has to wait."""
 
 
 class TicketState(Enum):
@@ -86,15 +89,16 @@ class Ticket:
         """End: the client left; `sent` is False when the engine never got the request."""
         self._end(Cancelled(self.key, sent))
 
-    async def not_sent(self) -> "Ticket | Verdict":
+    async def not_sent(self, on_queued: Callable[[Verdict], None] | None = None) -> "Ticket | Verdict":
         """Give this replica up, which read no byte of the request.
 
         Returns the ticket for another replica, or the verdict of the refusal when there is none. This ticket is spent
-        in both cases. Cancelling the wait ends the request as cancelled and not sent.
+        in both cases. The other replica may have no room yet: `on_queued` then hears the verdict by which the request
+        waits for it. Cancelling the wait ends the request as cancelled and not sent.
         """
         self._insist_on_open()
         self._state = TicketState.REPLACED
-        return await self._office.ticket_not_sent(self)
+        return await self._office.ticket_not_sent(self, on_queued)
 
     def __enter__(self) -> Self:
         return self

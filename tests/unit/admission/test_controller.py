@@ -2,8 +2,8 @@
 
 import pytest
 
-from fakes.door import arrive, door, policy, request, spec
-from llmshed.admission.actions import Dispatch, Refuse, Released
+from fakes.door import arrive, door, policy, queueing_lanes, request, spec
+from llmshed.admission.actions import Dispatch, Enqueue, Evict, Refuse, Released
 from llmshed.admission.controller import AdmissionController
 from llmshed.admission.decide import NO_REPLICA_RETRY_SECONDS
 from llmshed.admission.events import (
@@ -124,6 +124,33 @@ def test_a_request_that_its_replica_never_read_goes_elsewhere_once() -> None:
     assert last.verdict.maximums is not None
     assert last.verdict.maximums == second.verdict.maximums
     assert active(controller) == 0
+
+
+def test_a_request_that_its_replica_never_read_waits_for_another_and_not_for_that_one() -> None:
+    controller = door(spec("r1"), spec("r2"), lanes=queueing_lanes(residence_seconds=1e5, bulk_residence_seconds=1e5))
+    running = [arrive(controller, key, 3_000, 83_400, streamed=True) for key in (1, 2)]
+    assert [action.replica for action in running] == ["r1", "r2"]
+    controller.handle(Finished(1), 0.0)
+    assert arrive(controller, 3).replica == "r1"
+    # The replica that refused the connection is free and still counts as up.
+    released, queued = controller.handle(NotSent(3), 1.0)
+    assert (released, type(queued)) == (Released(3, "r1", 500), Enqueue)
+    assert controller.check() == ()
+    assert controller.handle(Tick(), 2.0) == []
+    _, dispatched = controller.handle(Finished(2), 3.0)
+    assert isinstance(dispatched, Dispatch)
+    assert dispatched.replica == "r2"
+    *_, last = controller.handle(NotSent(3), 4.0)
+    assert isinstance(last, Refuse)
+
+
+def test_who_waits_for_a_replica_that_is_removed_is_not_told_that_the_gateway_starts() -> None:
+    controller = door(lanes=queueing_lanes(residence_seconds=1e5, bulk_residence_seconds=1e5))
+    arrive(controller, 1, 3_000, 83_400)
+    assert isinstance(arrive(controller, 2), Enqueue)
+    (evicted,) = controller.handle(ReplicaRemoved("r1"), 1.0)
+    assert isinstance(evicted, Evict)
+    assert evicted.verdict.reason is Reason.NO_REPLICA
 
 
 def test_without_another_replica_it_is_refused_as_503() -> None:

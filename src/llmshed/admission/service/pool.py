@@ -116,6 +116,16 @@ class Pool:
             known[name] = option.reservation if possible else None
         return known[name]
 
+    def keep_off(self, key: int, name: str) -> None:
+        """Never serve a waiting request on that replica, which was lost before it read it and may still count as up."""
+        self._options.setdefault(key, {})[name] = None
+
+    def came_up(self, name: str) -> None:
+        """Ask anew what waiting requests would hold on a replica that came up, since its numbers may be others."""
+        for known in self._options.values():
+            known.pop(name, None)
+        self.changed = True
+
     def waiting_for(self, name: str) -> list[Waiting]:
         """Return all who wait with that replica as the preferred one."""
         return [waiting for queue in self.queues.values() for waiting in queue if waiting.replica == name]

@@ -38,6 +38,9 @@ class Roster:
         """Let a replica serve, with these numbers; running charges stay as they are."""
         known = self.replicas.get(spec.name)
         pool = self.pools.setdefault(spec.pool, Pool(spec.pool))
+        if known is not None and known.spec.pool != spec.pool:
+            # It was removed from another pool, where something still runs.
+            pool.replicas[spec.name] = self.pool_of(spec.name).replicas.pop(spec.name)
         if known is None:
             made = AwaitedReplica(
                 spec, shared=self._shared(spec.pool), engine_share_seconds=self._engine_share_seconds, now=now
@@ -46,7 +49,7 @@ class Roster:
         else:
             known.come_up(spec)
             self._renew(known, spec.budget, now)
-        pool.changed = True
+        pool.came_up(spec.name)
 
     def forget(self, name: str) -> None:
         """Drop a replica on which nothing is charged any more and for which nobody waits."""

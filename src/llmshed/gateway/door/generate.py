@@ -9,7 +9,7 @@ from llmshed.admission.echo import Arrival
 from llmshed.admission.policy import PoolPolicy
 from llmshed.admission.request import Request
 from llmshed.admission.verdict import Verdict
-from llmshed.engines.base import Call
+from llmshed.engines.base import Call, Engine
 from llmshed.gateway.contract.answer_headers import answer_headers
 from llmshed.gateway.contract.problem import Problem
 from llmshed.gateway.counting.call_count import CountedCall, ProvedTooLargeError, count_call, most_useful_tokens
@@ -211,9 +211,23 @@ def _job(gateway: Gateway, visit: Visit, asked: Request, call: Call, ticket: Tic
         admitted=admitted,
         call=call,
         ticket=ticket,
-        engine=gateway.fleet.engine_of(ticket.replica),
+        engine=_engine(gateway, visit, ticket),
         timeouts=timeouts,
         headers=headers,
         request_id=visit.request_id,
         timings=visit.timings(),
     )
+
+
+def _engine(gateway: Gateway, visit: Visit, ticket: Ticket) -> Engine:
+    """Return the adapter of the replica that was chosen.
+
+    A reload may take that replica away after the choice and before a request that waited learns of it. Then it is the
+    one that read the body: the relay finds the replica gone and asks for another.
+    """
+    try:
+        return gateway.fleet.engine_of(ticket.replica)
+    except KeyError:
+        if visit.engine is None:
+            raise
+        return visit.engine

@@ -56,6 +56,7 @@ async def read_call(gateway: Gateway, visit: Visit) -> tuple[PoolPolicy, Call]:
     pool = pool_of(gateway.policy.pools, body, gateway.fleet.is_met)
     visit.model = pool.model
     engine, route = gateway.fleet.engine(pool.name), Route(visit.path)
+    visit.engine = engine
     work = partial(_understand, engine, route, body, gateway.hasher, visit.tenant or "")
     understood = await gateway.parsing.run(work, len(raw))
     visit.call, visit.prompt_sizes, visit.fingerprint, visit.turns = understood

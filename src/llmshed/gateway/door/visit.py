@@ -9,7 +9,7 @@ from aiohttp import web
 from llmshed.admission.reasons import Reason
 from llmshed.admission.request import Request
 from llmshed.admission.verdict import Decision, Verdict
-from llmshed.engines.base import Call, Dialect
+from llmshed.engines.base import Call, Dialect, Engine
 from llmshed.gateway.contract.answer_headers import Timings
 from llmshed.gateway.contract.problem import Problem
 from llmshed.gateway.contract.request_ids import client_request_id_of, request_id_of
@@ -37,6 +37,7 @@ class Visit:
         tenant: owner of its key; None before it was checked.
         snapshot: the settings that it came under, kept to its end whatever is reloaded meanwhile.
         model: model that it was matched to; None before.
+        engine: adapter that read its body; None before.
         call: its body, read; None before.
         prompt_sizes: bytes of each of its prompts, in order.
         wishes: what it wishes for, of which nothing is known before its body was read.
@@ -68,6 +69,7 @@ class Visit:
     phase: Phase = Phase.AUTHENTICATION
     tenant: str | None = None
     model: str | None = None
+    engine: Engine | None = None
     call: Call | None = None
     prompt_sizes: tuple[int, ...] = ()
     wishes: Wishes = field(default_factory=Wishes)

@@ -4,9 +4,12 @@ import asyncio
 import contextlib
 import functools
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from aiohttp import web
 
+from llmshed.admission.decide import draining_verdict
+from llmshed.admission.reasons import Reason
 from llmshed.admission.verdict import Verdict
 from llmshed.clock import Clock
 from llmshed.gateway.contract.answer_headers import would_headers
@@ -78,7 +81,7 @@ class Relay:
                         finally:
                             self._listener.ended(ticket.replica, ticket.key)
                     except NotSentError:
-                        successor = await self._elsewhere(ticket, outcome)
+                        successor = await self._elsewhere(job, ticket, outcome)
             return self._refuse(job, successor, outcome)
         except asyncio.CancelledError:
             if outcome.ending is None:
@@ -150,18 +153,40 @@ class Relay:
 
         return send
 
-    async def _elsewhere(self, ticket: Ticket, outcome: RelayOutcome) -> Ticket | Verdict:
+    async def _elsewhere(self, job: RelayJob, ticket: Ticket, outcome: RelayOutcome) -> Ticket | Verdict:
+        """Have another replica chosen, for which the request may have to wait; the core minds its deadlines then."""
         self._listener.failed(ticket.replica, UpstreamErrorKind.NOT_SENT)
         outcome.sent_at = None
         outcome.phase = Phase.SENDING
         outcome.redispatched = True
-        return await ticket.not_sent()
+
+        def let_wait(verdict: Verdict) -> None:
+            outcome.verdict = verdict
+            outcome.phase = Phase.QUEUE
+
+        term = Term(replace(job.admitted, deadline=None, first_token_deadline=None), self._clock.now())
+        self._running.add(term)
+        try:
+            async with term.timeout:
+                successor = await ticket.not_sent(let_wait)
+        except TimeoutError:
+            told = ticket.verdict
+            return replace(draining_verdict(), lane=told.lane, intent=told.intent, priority_class=told.priority_class)
+        finally:
+            self._running.discard(term)
+        if isinstance(successor, Ticket):
+            outcome.phase = Phase.SENDING
+        return successor
 
     def _refuse(self, job: RelayJob, verdict: Verdict, outcome: RelayOutcome) -> web.Response:
         """Answer a request whose replica was lost and that no other one takes."""
         outcome.verdict = verdict
         outcome.reason = verdict.reason
-        _note_ending(outcome, Ending.REFUSED, EndedBy.UPSTREAM)
+        if outcome.phase is Phase.QUEUE:
+            late = verdict.reason is Reason.DEADLINE_INFEASIBLE
+            _note_ending(outcome, Ending.EVICTED, EndedBy.DEADLINE if late else EndedBy.GATEWAY)
+        else:
+            _note_ending(outcome, Ending.REFUSED, EndedBy.UPSTREAM)
         return self._problem_response(Problem.from_verdict(verdict, job.admitted), job, outcome)
 
     def _note_failure(self, error: ExchangeError, ticket: Ticket, outcome: RelayOutcome) -> None:

@@ -47,3 +47,14 @@ def test_a_budget_that_grows_may_let_somebody_start() -> None:
 
     roster.change_budget("r1", ReplicaBudget(200_000, 0.1, 64), 1.0)
     assert (pool.changed, roster.replicas["r1"].free_tokens) == (True, 180_000)
+
+
+def test_a_replica_that_comes_up_in_another_pool_moves_there_with_what_still_runs() -> None:
+    roster = Roster(policy(pools=(BULK_ONLY, OTHER)))
+    roster.come_up(spec(), 0.0)
+    replica = roster.replicas["r1"]
+    roster.come_up(spec(pool="other"), 1.0)
+    assert roster.replicas == {"r1": replica}
+    assert {name: list(pool.replicas) for name, pool in roster.pools.items()} == {"main": [], "other": ["r1"]}
+    roster.forget("r1")
+    assert list(roster.pools["other"].replicas) == []
