@@ -71,7 +71,7 @@ def reservation_report(reservation: Reservation) -> dict[str, int]:
 
 def delay_report(delay: DelayTerms) -> dict[str, Any]:
     """Return the terms of the delay estimate; a term without an end is null, and `endless` names it."""
-    terms = {
+    terms: dict[str, Any] = {
         "tokens_ahead": delay.tokens_ahead,
         "prefill_tokens_ahead": delay.prefill_tokens_ahead,
         "release_seconds": _millionths(delay.release_seconds),
@@ -82,7 +82,8 @@ def delay_report(delay: DelayTerms) -> dict[str, Any]:
         "own_seconds": _millionths(delay.own_seconds),
         "promised_seconds": _millionths(delay.promised_seconds),
     }
-    return terms | {"endless": [name for name, value in terms.items() if value is None]}
+    terms["endless"] = [name for name, value in terms.items() if value is None]
+    return terms
 
 
 def window_report(window: WindowTerms) -> dict[str, Any]:
