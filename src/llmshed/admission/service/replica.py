@@ -103,7 +103,7 @@ class AwaitedReplica(Replica):
         held = self.ledger.tokens_of(Lane.BULK)
         if not self.shared or held == 0:
             return float("inf")
-        if self.interactive_at is None or now - self.interactive_at > INTERACTIVE_RECENT_SECONDS:
+        if self.interactive_at is None or now >= self.interactive_at + INTERACTIVE_RECENT_SECONDS:
             return float("inf")
         return ratio * self.budget.safe_budget_tokens - held
 

@@ -6,7 +6,7 @@ floor. Who has used half of its residence, or is covered by bulk's floor credit,
 replica: freed tokens then accrue to it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from llmshed.admission.queueing.waiting import Waiting
@@ -14,7 +14,7 @@ from llmshed.admission.request import Lane, PriorityClass
 from llmshed.admission.service.choice import MOST_LOOKED_AT
 from llmshed.admission.service.fitting import Candidate, fits, has_room, may_hold_shadow
 from llmshed.admission.service.pool import QUEUED_LANES, Pool
-from llmshed.admission.service.replica import AwaitedReplica
+from llmshed.admission.service.replica import INTERACTIVE_RECENT_SECONDS, AwaitedReplica
 
 
 def next_start(pool: Pool, now: float) -> tuple[Waiting, AwaitedReplica] | None:
@@ -40,7 +40,7 @@ def next_start(pool: Pool, now: float) -> tuple[Waiting, AwaitedReplica] | None:
             found = _first_fit(looked, pool, now, floor_only=floor_only)
             if found is not None:
                 return found
-            _look_again(pool, looked[0], now)
+            _look_again(pool, looked, now)
             if lane is Lane.BULK:
                 return None
             above_waits = True
@@ -86,18 +86,21 @@ def _end_shadows(pool: Pool, now: float, *, interactive_waits: bool) -> None:
             replica.shadow = None
 
 
-def _look_again(pool: Pool, head: Waiting, now: float) -> None:
-    """Note when the first of a rank may start, or comes to its shadow reservation, by the passage of time alone."""
-    times = [at for at in _times(pool, head, now) if at > now]
-    if times:
-        pool.look_at = min(times) if pool.look_at is None else min(pool.look_at, *times)
+def _look_again(pool: Pool, looked: Sequence[Waiting], now: float) -> None:
+    """Note when one of those tried may start, or the first comes to its shadow reservation, by time alone."""
+    candidates = [Candidate(waiting.key, waiting.chosen.lane, waiting.reservation) for waiting in looked]
+    times = [looked[0].ages_at, *(at for replica in pool if replica.up for at in _times(candidates, replica, now))]
+    ahead = [at for at in times if at > now]
+    if ahead:
+        pool.look_at = min(ahead) if pool.look_at is None else min(pool.look_at, *ahead)
 
 
-def _times(pool: Pool, head: Waiting, now: float) -> Iterator[float]:
-    yield head.ages_at
-    candidate = Candidate(head.key, head.chosen.lane, head.reservation)
-    for replica in pool:
-        if replica.up and has_room(candidate, replica, now):
-            ready_at = replica.window.ready_at(candidate.lane, head.input_tokens, now)
-            if ready_at is not None:
-                yield ready_at
+def _times(candidates: Sequence[Candidate], replica: AwaitedReplica, now: float) -> Iterator[float]:
+    """Yield when the window lets in the smallest prompt of those that have room, and when bulk is held to no part."""
+    lane = candidates[0].lane
+    prompts = [one.reservation.input_tokens for one in candidates if has_room(one, replica, now)]
+    ready_at = replica.window.ready_at(lane, min(prompts), now) if prompts else None
+    if ready_at is not None:
+        yield ready_at
+    if lane is Lane.BULK and replica.interactive_at is not None:
+        yield replica.interactive_at + INTERACTIVE_RECENT_SECONDS

@@ -129,6 +129,35 @@ def test_the_window_alone_says_when_to_look_again() -> None:
     assert started(pool, 2.0) == [1]
 
 
+def test_those_behind_a_head_without_room_are_timed_too() -> None:
+    """The head lacks tokens until something ends; the one behind it lacks but the window, which is open in 2 s."""
+    pool = pool_of(spec(gross_ceiling_tokens=10_000, guard_band_ratio=0.0, prefill_tokens_per_second=1_000.0))
+    (replica,) = pool
+    running(pool, 100, 2_250, 4_000)
+    replica.first_token(100, 0.5)
+    queued(pool, 1, 1_000, 5_000, now=0.5)
+    queued(pool, 2, 100, 100, now=0.5)
+    assert started(pool, 0.5) == []
+    assert pool.look_at == 2.0
+    assert started(pool, 2.0) == [2]
+
+
+def test_bulk_is_tried_again_when_no_interactive_request_came_for_a_minute() -> None:
+    """Half of 86,400 is 43,200: the second of 30,000 tokens has to wait for the end of that."""
+    pool = pool_of()
+    (replica,) = pool
+    replica.interactive_came(3.0)
+    running(pool, 100, 28_000, 2_000, BULK, now=3.0)
+    replica.first_token(100, 4.0)
+    queued(pool, 1, 28_000, 2_000, BULK, now=4.0)
+    looks = []
+    while (now := pool.look_at or 4.0) < 63.0:
+        assert started(pool, now) == []
+        looks.append(now)
+    assert looks
+    assert started(pool, 63.0) == [1]
+
+
 def test_nobody_starts_on_a_replica_that_is_down_or_derated_below_what_runs() -> None:
     pool = pool_of(spec("r1"), spec("r2"))
     queued(pool, 1)
