@@ -71,13 +71,13 @@ class BulkShare:
     Args:
         reserved_max_ratio: most of the safe budget that bulk may hold.
         reserved_floor_ratio: least of it that bulk gets while it has work.
-        prefill_cap_ratio: most of the prefill rate while interactive work comes.
+        prefill_cap_ratio: most of the prefill rate while interactive work comes; None for what suits the engine.
         prefill_floor_ratio: least of the prefill rate while it has work.
     """
 
     reserved_max_ratio: float = 0.5
     reserved_floor_ratio: float = 0.05
-    prefill_cap_ratio: float = 0.3
+    prefill_cap_ratio: float | None = None
     prefill_floor_ratio: float = 0.05
 
 

@@ -41,7 +41,7 @@ def test_the_smallest_profile_has_the_documented_defaults() -> None:
     assert (interactive.ttft_objective_seconds, bulk.ttft_objective_seconds) == (2.0, 120.0)
     assert (interactive.tpot_objective_seconds, bulk.tpot_objective_seconds) == (0.1, 0.1)
     assert (profile.bulk.reserved_max_ratio, profile.bulk.reserved_floor_ratio) == (0.5, 0.05)
-    assert (profile.bulk.prefill_cap_ratio, profile.bulk.prefill_floor_ratio) == (0.3, 0.05)
+    assert (profile.bulk.prefill_cap_ratio, profile.bulk.prefill_floor_ratio) == (None, 0.05)
     assert (profile.windows.seconds, profile.windows.minimum_samples) == (60.0, 20)
     assert profile.fingerprint.engine is None
 

@@ -8,9 +8,11 @@ from llmshed.admission.release import UNKNOWN_PREFILL_TOKENS_PER_SECOND
 
 INTERACTIVE_RECENT_SECONDS = 5.0
 """How long the cap binds after an interactive request: over the gaps of a stream of them, and soon gone after it."""
+CAP_RATIO = 0.3
+"""Most of the prefill rate for bulk where nobody says otherwise."""
 BLOCKING_CAP_RATIO = 0.05
-"""Most of the prefill rate for bulk where a prompt holds up every start: there a cap of a third would put a third of
-all interactive requests behind a bulk prompt."""
+"""The same where a prompt holds up every start: there a cap of a third would put a third of all interactive requests
+behind a bulk prompt."""
 CAP_SPAN_SECONDS = 1.0
 """What the cap lets in at once, in seconds of its rate: bulk that was held up for less loses nothing of its cap."""
 FLOOR_SPAN_SECONDS = 10.0
@@ -26,10 +28,10 @@ class BulkCharge(NamedTuple):
 
 
 def cap_ratio(share: BulkShare, *, blocking: bool) -> float:
-    """Return the most of the prefill rate that bulk may have while interactive work comes."""
-    if not blocking:
+    """Return the most of the prefill rate that bulk may have while interactive work comes; what is stated is obeyed."""
+    if share.prefill_cap_ratio is not None:
         return share.prefill_cap_ratio
-    return min(share.prefill_cap_ratio, max(BLOCKING_CAP_RATIO, share.prefill_floor_ratio))
+    return max(BLOCKING_CAP_RATIO if blocking else CAP_RATIO, share.prefill_floor_ratio)
 
 
 class BulkPart:

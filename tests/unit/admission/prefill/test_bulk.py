@@ -64,9 +64,11 @@ def test_a_cap_of_nothing_lets_nothing_in_while_interactive_work_comes() -> None
 
 
 @pytest.mark.parametrize(
-    ("cap", "floor", "in_force"), [(0.3, 0.02, 0.05), (0.03, 0.02, 0.03), (0.3, 0.1, 0.1), (0.3, 0.05, 0.05)]
+    ("cap", "floor", "in_force"), [(None, 0.02, 0.05), (0.03, 0.02, 0.03), (None, 0.1, 0.1), (0.3, 0.05, 0.3)]
 )
-def test_where_prompts_block_starts_the_cap_is_a_few_per_cent(cap: float, floor: float, in_force: float) -> None:
+def test_where_prompts_block_starts_the_cap_is_a_few_per_cent_unless_it_is_stated(
+    cap: float | None, floor: float, in_force: float
+) -> None:
     bulk = capped(BulkShare(prefill_cap_ratio=cap, prefill_floor_ratio=floor), blocking=True)
     bulk.take(1_000, 0.0)
     assert bulk.cap_seconds(0, 0.0) == pytest.approx(1_000 / (in_force * 10_000))
