@@ -5,10 +5,9 @@ for at least that long. One that was refused is followed as a ghost: it would ha
 
     tokens, seats   on some replica, were those that came later with its rank or a lower one away, and were the work
                     that waited before it placed first
-    prefill         there, were their prompts away: a bucket of one second of the prefill rate with debt is above 0, and
-                    prompts without a first token leave room for its own, or there are none; for bulk beside
-                    interactive work, which has a share of the rate that comes and goes: as many prompt tokens as its
-                    own were let in of bulk that came later
+    prefill         somebody who came later with its rank or a lower one was let in there, so that it would have been;
+                    or, but for bulk beside interactive work, whose share of the rate comes and goes, a bucket of a
+                    quarter of a second of the rate has no debt and prompts without a first token leave room for its own
 
 The work ahead of it, which Retry-After tells of, has drained once it would have fit and as many tokens were given back
 as it and that work lacked, together with what earlier refusals of its rank had been told to come back for. That sum is
@@ -41,6 +40,8 @@ MOST_FOLLOWED_SECONDS = 180.0
 """After this a ghost is over; it counts with that time."""
 PROMISED_SECONDS = 60.0
 """Longest wait that callers come back after by themselves."""
+SPAN_SECONDS = 0.25
+"""Part of a second whose prompts may be let in at once."""
 RATE_SECONDS = 30.0
 """Time constant of the rate at which tokens are given back."""
 
@@ -83,12 +84,12 @@ class _Ghost:
 
 @dataclass(slots=True)
 class _Prefill:
-    """The prefill of one replica; `level_tokens` is what a second of the rate leaves, negative in debt."""
+    """The prefill of one replica; `level_tokens` is what may be let in at once, negative in debt."""
 
     level_tokens: float = 0.0
     since: float = 0.0
-    entries: list[tuple[int, int, int]] = field(default_factory=list)
-    """Order of arrival, rank and prompt of each dispatch since the oldest ghost came."""
+    entries: list[tuple[int, int]] = field(default_factory=list)
+    """Order of arrival and rank of each dispatch while there were ghosts."""
     inflight: dict[int, Seen] = field(default_factory=dict)
 
 
@@ -165,13 +166,13 @@ class EstimateWatch:
         prefill.level_tokens -= seen.input_tokens
         prefill.inflight[seen.request.key] = seen
         if self._ghosts:
-            prefill.entries.append((seen.order, seen.rank, seen.input_tokens))
+            prefill.entries.append((seen.order, seen.rank))
         else:
             prefill.entries.clear()
 
     def _fill(self, prefill: _Prefill, account: Account, now: float) -> None:
         rate = account.budget.prefill_tokens_per_second or 0.0
-        prefill.level_tokens = min(prefill.level_tokens + rate * (now - prefill.since), rate)
+        prefill.level_tokens = min(prefill.level_tokens + rate * (now - prefill.since), SPAN_SECONDS * rate)
         prefill.since = now
 
     def _come_free(self, tokens: int, now: float) -> None:
@@ -223,17 +224,18 @@ class EstimateWatch:
         ahead = [self._sight.waiting[key][1] for key in ghost.ahead if key in self._sight.waiting]
         for account in self._sight.accounts_for(seen):
             without = {key for key, one in account.charges.items() if one.order > seen.order and one.rank >= seen.rank}
-            if fits([account], without, ahead, seen) and self._would_be_let_in(ghost, account, without, now):
+            if fits([account], without, ahead, seen) and self._would_be_let_in(ghost, account, now):
                 return True
         return False
 
-    def _would_be_let_in(self, ghost: _Ghost, account: Account, without: set[int], now: float) -> bool:
+    def _would_be_let_in(self, ghost: _Ghost, account: Account, now: float) -> bool:
         rate, most = account.budget.prefill_tokens_per_second, account.budget.prefill_inflight_tokens
         prefill, seen = self._prefill[account.spec.name], ghost.seen
-        self._fill(prefill, account, now)
-        later = sum(tokens for order, rank, tokens in prefill.entries if order > seen.order and rank >= seen.rank)
-        inflight = sum(one.input_tokens for key, one in prefill.inflight.items() if key not in without)
-        crowded = most is not None and inflight > 0 and inflight + seen.input_tokens > most
+        if any(order > seen.order and rank >= seen.rank for order, rank in prefill.entries):
+            return True
         if account.shared and seen.lane is Lane.BULK:
-            return not crowded and later >= seen.input_tokens
-        return not crowded and (rate is None or prefill.level_tokens + later > 0)
+            return False
+        self._fill(prefill, account, now)
+        inflight = sum(one.input_tokens for one in prefill.inflight.values())
+        crowded = most is not None and inflight > 0 and inflight + seen.input_tokens > most
+        return not crowded and (rate is None or prefill.level_tokens > 0)

@@ -34,11 +34,19 @@ Figures = dict[str, Any]
 
 _CONFIG = """
 [lanes.interactive]
-ttft_objective_seconds = 1.0
+ttft_objective_seconds = {interactive:g}
+queue_share_ratio = {queue_share:g}
+[lanes.bulk]
+ttft_objective_seconds = {bulk:g}
 [[pools]]
-replicas = [{ name = "a", url = "simulated:" }]
+replicas = [{{ name = "a", url = "simulated:" }}]
 """
-"""The shipped defaults with the profile's TTFT objective; the replica is replaced by those of the case."""
+LONGEST_OF_IDLE = 5.0
+"""Goodput holds a request to this multiple of its idle TTFT, and to a second at least."""
+QUEUE_SECONDS = 0.3
+"""What of an interactive objective waiting may take: 0.3 of the second that the smallest requests are held to."""
+LEAST_BULK_SECONDS = 2.0
+"""TTFT objective of the bulk lane, where the longest prompt of the other lane is not held to more."""
 _MEASURED_PACKAGES = ("admission", "config", "profile", "routing", "simulation", "whatif", "workload")
 """What of llmshed a run is made of."""
 _SECONDS_OF_A_STEP = tuple(StepTimes.__slots__)
@@ -115,7 +123,7 @@ def _gate(cell: Cell, setting: Setting) -> Gate:
 def _setting(cell: Cell) -> Setting:
     """Return the stage; with a step-time error only the engines differ from what everybody takes them to be."""
     parameters, profile = _replica(cell.case.replica)
-    config = load_config(_CONFIG, "bench/goodput", {}, {}).config
+    config = load_config(_config_for(profile), "bench/goodput", {}, {}).config
     setting = setting_from(config, {"main": profile}, parameters, {"main": cell.case.replicas})
     if not cell.case.gateway_time:
         setting = replace(
@@ -131,6 +139,16 @@ def _setting(cell: Cell) -> Setting:
     wrong = StepTimes(**{name: factor * getattr(times, name) for name in _SECONDS_OF_A_STEP})
     engine = replace(parameters, step_times=wrong)
     return replace(setting, models={name: build_model(engine) for name in setting.models})
+
+
+def _config_for(profile: Profile) -> str:
+    """Return the shipped defaults with the objectives that goodput is counted by; the replica is replaced."""
+    if profile.latency is None:
+        raise ValueError(f"profile {profile.label} tells no idle TTFT")
+    longest = max(1.0, LONGEST_OF_IDLE * profile.latency.unloaded_ttft_p95_seconds)
+    return _CONFIG.format(
+        interactive=longest, queue_share=QUEUE_SECONDS / longest, bulk=max(LEAST_BULK_SECONDS, longest)
+    )
 
 
 @cache

@@ -124,6 +124,11 @@ default_output_tokens = {bulk.default_output_tokens:_}
 ttft_objective_seconds = {float(bulk.ttft_objective_seconds)}
 tpot_objective_seconds = {float(bulk.tpot_objective_seconds)}
 
+[bulk]
+# Goodput holds bulk prompts to 5 x their idle TTFT, not to the minutes that the lane promises: at the few per cent that
+# suit an engine on which a prompt blocks every start, hardly one would be good.
+prefill_cap_ratio = 0.3
+
 [fingerprint]
 engine = "tgi"
 engine_version = "{parameters.version}"

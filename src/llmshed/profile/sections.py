@@ -120,7 +120,7 @@ class Bulk(Settings):
     reserved_floor_ratio: Share = 0.05
     """Least of the safe budget that bulk gets while it has work."""
     prefill_cap_ratio: Share | None = None
-    """Bulk cap: most of a prefill window while interactive work comes. Unset: 0.3, and 0.05 before an engine that starts
+    """Bulk cap: most of a prefill window while interactive work comes. Unset: 0.3, or 0.05 before an engine that starts
     nothing else while it processes a prompt (TGI); at least the floor."""
     prefill_floor_ratio: Share = 0.05
     """Bulk floor: least of a prefill window while it has work."""
