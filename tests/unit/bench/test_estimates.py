@@ -90,17 +90,26 @@ def test_what_came_later_takes_nothing_from_a_ghost_unless_it_is_of_a_higher_cla
 
 
 def test_a_ghost_waits_for_the_prompts_ahead_too() -> None:
-    """A prompt of 900 tokens at 2,000 a second leaves 100 of 1,000 after half a second; 1,800 more are a debt."""
+    """A prompt of 900 tokens where 500 may go at once leaves a debt of 400, paid after 0.2 s at 2,000 a second."""
     one = Watch()
-    one.come(1, 0.5, Dispatch(1, "a", verdict(9000)))
-    one.tell(0.6, Released(1, "a", 9000))
-    one.come(2, 0.6, Dispatch(2, "a", verdict(9900)))
-    one.tell(0.6, first_token=2)
-    one.come(3, 0.6, Refuse(3, refused(3000, 1.0)))
-    one.tell(0.7, Released(2, "a", 9900))
+    one.come(1, 1.0, Dispatch(1, "a", verdict(9000)))
+    one.tell(1.0, first_token=1)
+    one.come(2, 1.0, Refuse(2, refused(3000, 1.0)))
+    one.tell(1.1, Released(1, "a", 9000))
     assert one.watch.waits == []
-    one.tell(1.0)
-    assert [told.actual for told in one.watch.waits] == [pytest.approx(0.4)]
+    one.tell(1.3)
+    assert [told.actual for told in one.watch.waits] == [pytest.approx(0.3)]
+
+
+def test_a_ghost_would_have_been_let_in_where_somebody_was_who_came_later() -> None:
+    one = Watch()
+    one.come(1, 1.0, Dispatch(1, "a", verdict(9900)))
+    one.tell(1.0, first_token=1)
+    one.come(2, 1.0, Refuse(2, refused(3000, 1.0)))
+    one.tell(1.05, Released(1, "a", 9900))
+    assert one.watch.waits == []
+    one.come(3, 1.1, Dispatch(3, "a", verdict(9900)))
+    assert [told.actual for told in one.watch.waits] == [pytest.approx(0.1)]
 
 
 def test_what_earlier_refusals_were_promised_drains_first() -> None:
