@@ -134,16 +134,17 @@ def test_what_once_broke_a_promise_does_no_more(found: str) -> None:
     assert broken(crowded("shared", 1, blocks=manners == "tgi"), trace, ClientModel.NONE) == ()
 
 
-@pytest.mark.xfail(strict=False, reason="as above")
 @pytest.mark.slow
-@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize(
+    "lanes", [pytest.param("shared", marks=pytest.mark.xfail(strict=False, reason="as above")), "bulk"]
+)
 @given(
     trace=TRACES,
     copies=st.integers(1, 2),
     manners=st.sampled_from(["tgi", "vllm"]),
     clients=st.sampled_from(ClientModel),
 )
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_no_promise_is_broken(
     lanes: str, trace: list[TracedRequest], copies: int, manners: str, clients: ClientModel
 ) -> None:
