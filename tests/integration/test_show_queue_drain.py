@@ -1,6 +1,7 @@
 """SIGTERM and SIGHUP while requests wait: whoever waits is served or answered, and the exit is clean."""
 
 import asyncio
+import re
 import signal
 import time
 from collections import Counter
@@ -27,23 +28,31 @@ pytestmark = pytest.mark.timeout(120)
 Answer = tuple[int, str, bytes]
 
 
+def configuration(urls: list[str], window_seconds: float, residence_seconds: float, queue_requests: int = 256) -> str:
+    """Return a configuration of these replicas, each with as many seats as there are streams."""
+    replicas = ", ".join(f'{{ name = "r{number}", url = "{url}" }}' for number, url in enumerate(urls, 1))
+    return f"""
+        [server]
+        drain_delay_seconds = 0.2
+        drain_window_seconds = {window_seconds}
+        [lanes.interactive]
+        max_residence_seconds = {residence_seconds}
+        queue_requests = {queue_requests}
+        [[pools]]
+        gross_ceiling_tokens = 200_000
+        max_concurrent_sequences = {STREAMS}
+        release_grace_seconds = 0.1
+        replicas = [{replicas}]
+    """
+
+
 @asynccontextmanager
 async def with_a_queue(
     place: Path, tokens: int, window_seconds: float, residence_seconds: float
 ) -> AsyncIterator[tuple[Served, list["asyncio.Task[bytes]"], list["asyncio.Task[Answer]"]]]:
     """Serve a replica whose seats are taken by streams of so many tokens, while others wait for them."""
     async with simulate(*REPLICA) as url, AsyncExitStack() as running:
-        toml = f"""
-            [server]
-            drain_delay_seconds = 0.2
-            drain_window_seconds = {window_seconds}
-            [lanes.interactive]
-            max_residence_seconds = {residence_seconds}
-            [[pools]]
-            gross_ceiling_tokens = 200_000
-            max_concurrent_sequences = {STREAMS}
-            replicas = [{{ name = "r1", url = "{url}" }}]
-        """
+        toml = configuration([url], window_seconds, residence_seconds)
         served = await running.enter_async_context(serve(place, toml))
         session = await running.enter_async_context(aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)))
         body = {"inputs": "Hello", "parameters": {"max_new_tokens": tokens}}
@@ -68,6 +77,10 @@ async def until_in_house(session: aiohttp.ClientSession, served: Served, number:
                 if orjson.loads(await answer.read())["requests_in_house"] == number:
                     return
             await asyncio.sleep(0.02)
+
+
+async def until_logged(served: Served, event: str, times: int) -> None:
+    await served.program.until(lambda: len(served.program.logged(event)) == times)
 
 
 def terminations(served: Served) -> Counter[str]:
@@ -117,3 +130,31 @@ async def test_a_second_signal_answers_all_who_wait_and_exits(tmp_path: Path) ->
     print(f"\nafter a second signal with {WAITING} who wait: exit {took:.2f} s")  # noqa: T201 - the figure, with -s
     assert {(status, reason) for status, reason, _ in answers} == {(503, "draining")}
     assert terminations(served) == {"GQ": WAITING}
+
+
+@pytest.mark.slow
+async def test_reloads_lose_nobody_who_waits(tmp_path: Path) -> None:
+    """A second replica comes and goes, and the bounds of the queue with it."""
+    async with (
+        simulate(*REPLICA) as other,
+        with_a_queue(tmp_path, tokens=100, window_seconds=60, residence_seconds=6000) as parts,
+        aiohttp.ClientSession() as session,
+    ):
+        served, reading, waiting = parts
+        (url,) = re.findall(r'"r1", url = "([^"]+)"', served.config_file.read_text())
+        for number in range(1, 7):
+            urls = [url, other] if number % 2 else [url]
+            served.config_file.write_text(configuration(urls, 60, 6000 / number, queue_requests=number % 3))
+            served.program.signal(signal.SIGHUP)
+            await until_logged(served, "config_reloaded", number)
+            await until_logged(served, "replica_up", 1 + (number + 1) // 2)
+            async with session.get(f"{served.admin}/admin/state") as answer:
+                assert orjson.loads(await answer.read())["violations"] == []
+        bodies, answers = await asyncio.gather(*reading), await asyncio.gather(*waiting)
+        async with session.get(f"{served.admin}/admin/state") as answer:
+            state = orjson.loads(await answer.read())
+    assert [body.count(b'"token":') for body in bodies] == [100] * STREAMS
+    assert [status for status, _, _ in answers] == [200] * WAITING
+    assert (state["violations"], state["live_requests"]) == ([], 0)
+    assert terminations(served) == {"--": WAITING}
+    assert {line["replica"] for line in served.decisions()} == {"r1", "r2"}
