@@ -349,7 +349,9 @@ class AdmissionController:
         return Released(key, name, charge.reservation.total_tokens)
 
     def _free_due(self, now: float) -> list[Action]:
-        due = [(name, key) for name, replica in self._replicas.items() for key in replica.ledger.due(now)]
+        due: list[tuple[str, int]] = []
+        for name, replica in self._replicas.items():
+            due += [(name, key) for key in replica.ledger.due(now)]
         return [self._free(name, key, now) for name, key in due]
 
     def _go_down(self, name: str, now: float) -> list[Action]:

@@ -72,6 +72,8 @@ def decide(request: Request, around: Surroundings, echo: Echo, now: float, witho
     lane = lane_of(request, intent, around.policy.lanes)
     chosen = Classification(intent, allowed_class(tenant, request.asked_class), lane)
     verdict = _decide_in_lane(request, chosen, tenant, around, echo, now, without)
+    if verdict.arrival is not None:
+        return verdict
     return replace(  # a refusal that knows nothing of the request itself names no class of its own
         verdict,
         lane=chosen.lane,
@@ -121,7 +123,7 @@ def _decide_in_lane(
 ) -> Verdict:
     wanted = Lane.BULK if chosen.lane is Lane.OVERFLOW else chosen.lane
     lane_policy = around.policy.lanes[wanted]
-    if wanted not in around.policy.lanes_of(request.model):
+    if not around.policy.pools_of(request.model, wanted):
         refusal = no_pool_refusal(wanted, chosen, request.model)
         return replace(refusal, maximums=_maximums_of_other_lanes(request.model, around))
     known = _replicas_of(request.model, wanted, around)
@@ -130,21 +132,22 @@ def _decide_in_lane(
     permanent = permanent_refusal(request, chosen, lane_policy, everywhere) if everywhere else None
     if permanent is not None:
         return permanent
-    maximums = roomiest_maximums(lane_policy, (replica.spec.limits for replica in serving))
-    if around.draining:
-        return replace(draining_verdict(), maximums=maximums)
-    possible = [o for o in everywhere if o.possible(request) and o.takes_prompt(request, chosen.lane)]
-    options = [o for o in possible if o.replica.up and o.replica.spec.name != without]
+    options = []
+    if not around.draining:
+        up = [option for option in everywhere if option.replica.up and option.replica.spec.name != without]
+        options = [o for o in up if o.possible(request) and o.takes_prompt(request, chosen.lane)]
     if not options:
-        return replace(unserved_verdict(known=bool(known)), maximums=maximums)
+        refusal = draining_verdict() if around.draining else unserved_verdict(known=bool(known))
+        maximums = roomiest_maximums(lane_policy, (replica.spec.limits for replica in serving))
+        return replace(refusal, maximums=maximums)
     return _among(options, request, chosen, lane_policy, tenant, around, echo, now)
 
 
 def _replicas_of(model: str, lane: Lane, around: Surroundings) -> list[AwaitedReplica]:
     return [
         replica
-        for pool in around.policy.pools
-        if lane in pool.lanes and pool.serves(model) and pool.name in around.pools
+        for pool in around.policy.pools_of(model, lane)
+        if pool.name in around.pools
         for replica in around.pools[pool.name]
     ]
 
@@ -169,31 +172,36 @@ def _among(
     now: float,
 ) -> Verdict:
     """Decide between replicas that could hold the request if they were empty; `options` is not empty."""
-    best = most_free(options)
     if _is_late(request, now):
-        return replace(
-            best.verdict(Decision.REFUSE, chosen, lane_policy),
-            reason=Reason.DEADLINE_INFEASIBLE,
-            detail="the request's own deadline has passed",
+        detail = "the request's own deadline has passed"
+        return most_free(options).verdict(
+            Decision.REFUSE, chosen, lane_policy, reason=Reason.DEADLINE_INFEASIBLE, detail=detail
         )
-    quota = quota_refusal(tenant, around.tenant_use, best.reservation, around.replicas, now)
-    if quota is not None:
-        return replace(quota, maximums=accepted_maximums(lane_policy, best.replica.spec.limits))
+    if tenant.has_quota:
+        best = most_free(options)
+        quota = quota_refusal(tenant, around.tenant_use, best.reservation, around.replicas, now)
+        if quota is not None:
+            return replace(quota, maximums=accepted_maximums(lane_policy, best.replica.spec.limits))
     places = [_place(option, around) for option in options]
     if echo.arrival is Arrival.EARLY and _somebody_waits(places, service_rank(chosen.lane, chosen.priority_class), now):
-        return replace(
-            best.verdict(Decision.REFUSE, chosen, lane_policy),
+        return most_free(options).verdict(
+            Decision.REFUSE,
+            chosen,
+            lane_policy,
             reason=echo.reason,
             retry_after_seconds=echo.remaining_seconds,
             detail=f"it was refused before and told to wait, of which {echo.remaining_seconds:.1f} s are left",
         )
     repeat = echo.arrival is not Arrival.FIRST
     asker = Asker(request, chosen.lane, chosen.priority_class, tenant.weight, lane_policy, repeat)
-    return choose(places, asker, chosen, now, may_wait=around.may_wait)
+    return choose(places, asker, chosen, now, echo.arrival, may_wait=around.may_wait)
 
 
 def _is_late(request: Request, now: float) -> bool:
-    return any(at is not None and at <= now for at in (request.deadline, request.first_token_deadline))
+    deadline, first_token_deadline = request.deadline, request.first_token_deadline
+    return (deadline is not None and deadline <= now) or (
+        first_token_deadline is not None and first_token_deadline <= now
+    )
 
 
 def _place(option: Option, around: Surroundings) -> Place:

@@ -3,7 +3,7 @@
 import math
 
 from llmshed.admission.budget import Equation, Reservation
-from llmshed.admission.verdict import Verdict
+from llmshed.admission.verdict import DelayTerms, QueueTerms
 
 
 def equation_sentence(equation: Equation) -> str:
@@ -34,13 +34,10 @@ def fit_sentence(equation: Equation, reservation: Reservation) -> str:
     )
 
 
-def wait_sentence(verdict: Verdict) -> str:
+def wait_sentence(reservation: Reservation, equation: Equation, delay: DelayTerms, queue: QueueTerms) -> str:
     """Say how long it would wait and for what, with the numbers of the term that binds."""
-    delay, queue, reservation = verdict.delay, verdict.queue, verdict.reservation
-    if delay is None or queue is None or reservation is None or verdict.equation is None:
-        return ""
     wait = "for longer than can be foreseen" if math.isinf(delay.wait_seconds) else f"for {delay.wait_seconds:.1f} s"
     ahead = f"{queue.requests:,} of {queue.most_requests:,} requests wait in its lane"
     if delay.prefill_binds:
         return f"it would wait {wait} behind {delay.prefill_tokens_ahead:,} prompt tokens; {ahead}"
-    return f"{fit_sentence(verdict.equation, reservation)}; it would wait {wait}; {ahead}"
+    return f"{fit_sentence(equation, reservation)}; it would wait {wait}; {ahead}"

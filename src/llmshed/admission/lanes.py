@@ -58,7 +58,7 @@ def output_ceiling(request: Request, lane: LanePolicy, limits: ModelLimits) -> i
         return request.asked_output_tokens
     left = limits.max_total_tokens - request.longest_prompt_tokens
     bounds = (lane.default_output_tokens, lane.max_output_tokens, limits.max_output_tokens, left)
-    return min(bound for bound in bounds if bound is not None)
+    return min([bound for bound in bounds if bound is not None])
 
 
 def _within(request: Request, lane: LanePolicy) -> bool:

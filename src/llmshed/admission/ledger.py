@@ -116,10 +116,14 @@ class Ledger:
 
     def due(self, now: float) -> list[int]:
         """Return the requests whose release time has come."""
+        if not self._releasing:
+            return []
         return [c.key for c in self._releasing.values() if c.release_at is not None and c.release_at <= now]
 
     def next_release(self) -> float | None:
         """Return the earliest release time; None when nothing is releasing."""
+        if not self._releasing:
+            return None
         return min((c.release_at for c in self._releasing.values() if c.release_at is not None), default=None)
 
     @property

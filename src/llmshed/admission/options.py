@@ -1,25 +1,23 @@
 """A request as it would run on each replica, and the choice between them."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from llmshed.admission.budget import Equation, Reservation
 from llmshed.admission.lanes import Classification, output_ceiling
-from llmshed.admission.policy import LanePolicy, ModelLimits
+from llmshed.admission.policy import LanePolicy, ModelLimits, ReplicaSpec
 from llmshed.admission.replica import Replica
 from llmshed.admission.request import Lane, Request
 from llmshed.admission.verdict import AcceptedMaximums, Decision, Verdict
 from llmshed.routing.choose import Candidate, most_headroom
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
-    """One replica, with the ceiling and reservation that the request would have there, and the equation now."""
+class Option(NamedTuple):
+    """One replica, with the ceiling and reservation that the request would have there."""
 
     replica: Replica
     ceiling_tokens: int
     reservation: Reservation
-    equation: Equation
 
     def within_context(self, request: Request) -> bool:
         """Say whether the model on this replica can hold every sequence of the request."""
@@ -40,8 +38,18 @@ class Option:
         most = self.replica.spec.max_shared_prompt_tokens
         return lane is not Lane.BULK or most is None or request.longest_prompt_tokens <= most
 
-    def verdict(self, decision: Decision, chosen: Classification, lane_policy: LanePolicy) -> Verdict:
-        """Return a verdict that carries every number of this option."""
+    def verdict(
+        self,
+        decision: Decision,
+        chosen: Classification,
+        lane_policy: LanePolicy,
+        equation: Equation | None = None,
+        **terms: Any,
+    ) -> Verdict:
+        """Return a verdict that carries every number of this option, the replica's equation now if none is given.
+
+        `terms` are further fields of the verdict: it is built once, since each copy costs a tenth of a decision.
+        """
         spec = self.replica.spec
         return Verdict(
             decision,
@@ -50,29 +58,40 @@ class Option:
             priority_class=chosen.priority_class,
             output_ceiling_tokens=max(self.ceiling_tokens, 0),
             reservation=self.reservation,
-            equation=self.equation,
+            equation=self.replica.equation() if equation is None else equation,
             replica=spec.name,
             pool=spec.pool,
             profile=spec.profile,
             maximums=accepted_maximums(lane_policy, spec.limits),
+            **terms,
         )
 
 
 def options_on(replicas: Iterable[Replica], request: Request, lane_policy: LanePolicy) -> list[Option]:
     """Return one option for each replica, possible or not."""
-    options = []
+    options: list[Option] = []
     for replica in replicas:
-        ceiling = output_ceiling(request, lane_policy, replica.spec.limits)
-        options.append(Option(replica, ceiling, replica.reservation(request, ceiling), replica.equation()))
+        last = options[-1] if options else None
+        if last is not None and _alike(replica.spec, last.replica.spec):
+            options.append(Option(replica, last.ceiling_tokens, last.reservation))
+        else:
+            ceiling = output_ceiling(request, lane_policy, replica.spec.limits)
+            options.append(Option(replica, ceiling, replica.reservation(request, ceiling)))
     return options
+
+
+def _alike(one: ReplicaSpec, other: ReplicaSpec) -> bool:
+    """Say whether a request is the same on both, as on most replicas of a pool."""
+    same_limits = one.limits is other.limits or one.limits == other.limits
+    return same_limits and one.overrun_chunk_tokens == other.overrun_chunk_tokens
 
 
 def most_free(options: list[Option]) -> Option:
     """Return the option on the replica with the most headroom; `options` is not empty."""
     by_name = {option.replica.spec.name: option for option in options}
+    equations = {name: option.replica.equation() for name, option in by_name.items()}
     chosen = most_headroom(
-        Candidate(name, option.equation.headroom_tokens, option.equation.free_sequences)
-        for name, option in by_name.items()
+        Candidate(name, equation.headroom_tokens, equation.free_sequences) for name, equation in equations.items()
     )
     if chosen is None:
         raise ValueError("no replica to choose from")
@@ -81,7 +100,10 @@ def most_free(options: list[Option]) -> Option:
 
 def output_bound(lane_policy: LanePolicy, limits: ModelLimits) -> int | None:
     """Return the highest ceiling that lane and model permit; None when neither bounds it by itself."""
-    return min((b for b in (lane_policy.max_output_tokens, limits.max_output_tokens) if b is not None), default=None)
+    by_lane, by_model = lane_policy.max_output_tokens, limits.max_output_tokens
+    if by_lane is None or by_model is None:
+        return by_model if by_lane is None else by_lane
+    return min(by_lane, by_model)
 
 
 def roomiest_maximums(lane_policy: LanePolicy, limits: Iterable[ModelLimits]) -> AcceptedMaximums:

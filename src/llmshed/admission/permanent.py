@@ -21,11 +21,15 @@ def permanent_refusal(
     request: Request, chosen: Classification, lane_policy: LanePolicy, options: list[Option]
 ) -> Verdict | None:
     """Return why the request can never be served by these replicas, or None; `options` is not empty."""
-    allowed = [option for option in options if _allowed(option, request, lane_policy)]
-    if chosen.lane is not Lane.OVERFLOW and allowed:
-        if any(option.takes_prompt(request, chosen.lane) for option in allowed):
-            return None
-        return _too_long_to_share(request, chosen, lane_policy, allowed)
+    if chosen.lane is not Lane.OVERFLOW:
+        allowed = []
+        for option in options:
+            if _allowed(option, request, lane_policy):
+                if option.takes_prompt(request, chosen.lane):
+                    return None
+                allowed.append(option)
+        if allowed:
+            return _too_long_to_share(request, chosen, lane_policy, allowed)
     roomiest = max(options, key=lambda option: option.replica.spec.limits.max_total_tokens)
     about = roomiest.verdict(Decision.REFUSE, chosen, lane_policy)
     asked = request.asked_output_tokens

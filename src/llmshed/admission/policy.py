@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from llmshed.admission.request import Intent, Lane, PriorityClass
 
@@ -54,6 +54,11 @@ class TenantPolicy:
     max_concurrent_requests: int | None = None
     max_reserved_tokens: int | None = None
 
+    @property
+    def has_quota(self) -> bool:
+        """Say whether the tenant is bounded by a quota of its own."""
+        return self.max_concurrent_requests is not None or self.max_reserved_tokens is not None
+
 
 @dataclass(frozen=True, slots=True)
 class ModelLimits:
@@ -95,6 +100,10 @@ class ReplicaBudget:
         bulk: what bulk may and must get here if interactive work shares the replica.
         decode_seconds_per_token: time of one further token of a sequence under load; None when unknown.
         release_grace_seconds: how long the engine may hold a request whose client left after its first token.
+
+    Attributes:
+        guard_band_tokens: the guard band, rounded up: the part that is held back never shrinks by rounding.
+        safe_budget_tokens: what policy may lend, gross ceiling less guard band; read many times in each decision.
     """
 
     gross_ceiling_tokens: int
@@ -105,17 +114,15 @@ class ReplicaBudget:
     release_grace_seconds: float = 1.0
     prefill_inflight_tokens: int | None = None
     bulk: BulkShare = BulkShare()
+    guard_band_tokens: int = field(init=False, repr=False, compare=False)
+    safe_budget_tokens: int = field(init=False, repr=False, compare=False)
 
-    @property
-    def guard_band_tokens(self) -> int:
-        """Return the guard band, rounded up: the part that is held back never shrinks by rounding."""
+    def __post_init__(self) -> None:
+        """Derive the sums once."""
         # Rounded to a millionth first: 0.07 x 100 is 7.000000000000001 in binary, and the band is 7.
-        return math.ceil(round(self.guard_band_ratio * self.gross_ceiling_tokens, 6))
-
-    @property
-    def safe_budget_tokens(self) -> int:
-        """Return what policy may lend: gross ceiling less guard band."""
-        return self.gross_ceiling_tokens - self.guard_band_tokens
+        guard_band_tokens = math.ceil(round(self.guard_band_ratio * self.gross_ceiling_tokens, 6))
+        object.__setattr__(self, "guard_band_tokens", guard_band_tokens)
+        object.__setattr__(self, "safe_budget_tokens", self.gross_ceiling_tokens - guard_band_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +177,22 @@ class AdmissionPolicy:
     lanes: Mapping[Lane, LanePolicy]
     pools: tuple[PoolPolicy, ...]
     tenants: Mapping[str, TenantPolicy]
+    _pools_of: Mapping[tuple[str, Lane], tuple[PoolPolicy, ...]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Note once which pools take what, since each decision asks."""
+        models = {name for pool in self.pools for name in (pool.model, *pool.aliases)}
+        pools_of = {
+            (model, lane): tuple(pool for pool in self.pools if lane in pool.lanes and pool.serves(model))
+            for model in models
+            for lane in Lane
+        }
+        object.__setattr__(self, "_pools_of", {kind: pools for kind, pools in pools_of.items() if pools})
 
     def lanes_of(self, model: str) -> frozenset[Lane]:
         """Return the lanes that the pools of a model take; empty when no pool has the model."""
-        return frozenset[Lane]().union(*(pool.lanes for pool in self.pools if pool.serves(model)))
+        return frozenset(lane for lane in Lane if (model, lane) in self._pools_of)
+
+    def pools_of(self, model: str, lane: Lane) -> tuple[PoolPolicy, ...]:
+        """Return the pools that take a lane of a model, a name or an alias, in the order of the configuration."""
+        return self._pools_of.get((model, lane), ())

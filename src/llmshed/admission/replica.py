@@ -35,13 +35,18 @@ class Replica:
 
     def equation(self) -> Equation:
         """Return the terms of the admission equation now."""
+        return self.equation_before(0)
+
+    def equation_before(self, queued_tokens: int) -> Equation:
+        """Return the terms of the admission equation behind that much queued work."""
+        budget, ledger = self.budget, self.ledger
         return Equation(
-            gross_ceiling_tokens=self.budget.gross_ceiling_tokens,
-            guard_band_tokens=self.budget.guard_band_tokens,
-            active_tokens=self.ledger.active_tokens,
-            queued_tokens=self.queued_tokens,
-            active_sequences=self.ledger.active_sequences,
-            hard_cap_sequences=self.budget.hard_cap_sequences,
+            gross_ceiling_tokens=budget.gross_ceiling_tokens,
+            guard_band_tokens=budget.guard_band_tokens,
+            active_tokens=ledger.active_tokens,
+            queued_tokens=queued_tokens + self.queued_tokens,
+            active_sequences=ledger.active_sequences,
+            hard_cap_sequences=budget.hard_cap_sequences,
         )
 
     def reservation(self, request: Request, ceiling_tokens: int) -> Reservation:
@@ -49,16 +54,13 @@ class Replica:
 
         The overrun of a sequence is bounded by the context: an engine ends a sequence at its `max_total_tokens`.
         """
-        overrun = 0
-        for prompt_tokens in request.prompt_tokens:
-            room = self.spec.limits.max_total_tokens - prompt_tokens - ceiling_tokens
-            overrun += max(0, min(room, overrun_tokens(ceiling_tokens, self.spec.overrun_chunk_tokens)))
-        return Reservation(
-            input_tokens=request.input_tokens,
-            output_tokens=request.sequences * ceiling_tokens,
-            overrun_tokens=overrun * request.copies,
-            sequences=request.sequences,
-        )
+        overrun, beyond = 0, overrun_tokens(ceiling_tokens, self.spec.overrun_chunk_tokens)
+        if beyond:
+            for prompt_tokens in request.prompt_tokens:
+                room = self.spec.limits.max_total_tokens - prompt_tokens - ceiling_tokens
+                overrun += max(0, min(room, beyond))
+        sequences = request.sequences
+        return Reservation(request.input_tokens, sequences * ceiling_tokens, overrun * request.copies, sequences)
 
     def holds_ever(self, reservation: Reservation) -> bool:
         """Say whether the reservation would fit if the replica were empty and not derated."""

@@ -114,8 +114,8 @@ def _detail(verdict: Verdict) -> str:
     """Return the verdict as a sentence; empty where nothing was weighed."""
     if verdict.detail or verdict.equation is None or verdict.reservation is None:
         return verdict.detail
-    if verdict.decision is Decision.QUEUE:
-        return wait_sentence(verdict)
+    if verdict.decision is Decision.QUEUE and verdict.delay is not None and verdict.queue is not None:
+        return wait_sentence(verdict.reservation, verdict.equation, verdict.delay, verdict.queue)
     return fit_sentence(verdict.equation, verdict.reservation)
 
 

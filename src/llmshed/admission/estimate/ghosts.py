@@ -117,9 +117,10 @@ class Ghosts:
 
     def advance(self, now: float) -> list[Followed]:
         """Return the ghosts that would have fit by now, and those that are given up."""
-        over = []
-        for rank in range(SERVICE_RANKS):
-            over += self._fit(rank, now)
+        over: list[Followed] = []
+        for rank, followed in enumerate(self._of_rank):
+            if followed:
+                over += self._fit(rank, now)
         while self._times and self._times[0][0] <= now:
             number = heappop(self._times)[1]
             if number in self._alive:

@@ -58,12 +58,15 @@ class PromisedWork:
 
     def _advance(self, now: float) -> None:
         """Drain at the rate as it was, and let the rate's past fade."""
-        elapsed = 0.0 if self._at is None else now - self._at
-        if self._at is None or elapsed > 0.0:
-            self._at = now
+        at = self._at
+        if at is None:
+            self._at = at = now
+        elapsed = now - at
         if elapsed <= 0.0:
             return
-        self._promised_tokens = max(0.0, self._promised_tokens - elapsed * self._rate())
+        self._at = now
+        if self._promised_tokens > 0.0:
+            self._promised_tokens = max(0.0, self._promised_tokens - elapsed * self._rate())
         kept = exp(-elapsed / RATE_SECONDS)
         self._released_rate *= kept
         self._unseen_ratio *= kept

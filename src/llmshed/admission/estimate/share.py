@@ -5,6 +5,7 @@ along, as while an idle replica fills, is nobody's share. Sums fade with a time 
 the share that was seen counts by n / (n + `PRIOR_RELEASES`) for n releases.
 """
 
+from itertools import accumulate
 from math import exp
 
 from llmshed.admission.request import SERVICE_RANKS
@@ -46,11 +47,19 @@ class ReleaseShares:
 
     def left_for(self, rank: int, now: float) -> float:
         """Return the part of what comes free that higher ranks leave to this one: 1 for the highest, at least 0.02."""
-        self._fade(now)
-        if rank == 0 or self._released_tokens <= 0.0:
+        if rank == 0:
+            self._fade(now)
             return 1.0
-        taken = sum(self._taken_tokens[:rank]) / self._released_tokens
-        return max(LEAST_SHARE, 1.0 - taken * self._releases / (self._releases + PRIOR_RELEASES))
+        return self.left(now)[rank]
+
+    def left(self, now: float) -> list[float]:
+        """Return the part that is left for each rank."""
+        self._fade(now)
+        if self._released_tokens <= 0.0:
+            return [1.0] * SERVICE_RANKS
+        released, releases = self._released_tokens, self._releases
+        taken = accumulate(self._taken_tokens[:-1], initial=0.0)
+        return [max(LEAST_SHARE, 1.0 - tokens / released * releases / (releases + PRIOR_RELEASES)) for tokens in taken]
 
     def _fade(self, now: float) -> None:
         if self._at is None:

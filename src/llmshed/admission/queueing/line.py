@@ -14,12 +14,16 @@ class LaneQueue:
     """Inside by class, then weighted fair between tenants, inside a tenant continuing ones first, then by arrival.
 
     The times that methods take never go back.
+
+    Attributes:
+        tokens: the reserved tokens that wait.
     """
 
-    __slots__ = ("_ages", "_below", "_classes", "_expiries", "_now", "_waiting")
+    __slots__ = ("_ages", "_below", "_classes", "_expiries", "_now", "_waiting", "tokens")
 
     def __init__(self) -> None:
         """Start empty."""
+        self.tokens = 0
         self._waiting: dict[int, Waiting] = {}
         self._classes = {priority_class: ClassLine() for priority_class in PriorityClass}
         lowest_first = sorted(PriorityClass, key=lambda priority_class: -priority_class.rank)
@@ -47,11 +51,6 @@ class LaneQueue:
         return iter(self._waiting.values())
 
     @property
-    def tokens(self) -> int:
-        """Return the reserved tokens that wait."""
-        return sum(line.tokens for line in self._classes.values())
-
-    @property
     def input_tokens(self) -> int:
         """Return the prompt tokens that wait."""
         return sum(line.input_tokens for line in self._classes.values())
@@ -73,6 +72,7 @@ class LaneQueue:
         if waiting.key in self._waiting:
             raise ValueError(f"request {waiting.key} waits already")
         self._waiting[waiting.key] = waiting
+        self.tokens += waiting.total_tokens
         self._expiries.add(waiting.key, waiting.expires_at)
         if not waiting.continuing:
             self._ages.add(waiting.key, waiting.ages_at)
@@ -82,6 +82,7 @@ class LaneQueue:
     def leave(self, key: int) -> Waiting:
         """Take a request out that waits here, for whatever reason."""
         waiting = self._waiting.pop(key)
+        self.tokens -= waiting.total_tokens
         self._expiries.discard(key)
         self._ages.discard(key)
         self._classes[waiting.priority_class].leave(waiting)
@@ -161,6 +162,8 @@ class LaneQueue:
                     wrong.append(f"request {waiting.key} stands in {priority_class} and should not")
         if sum(map(len, self._classes.values())) != len(self._waiting):
             wrong.append("a request stands in no class")
+        if sum(waiting.total_tokens for waiting in self) != self.tokens:
+            wrong.append(f"{self.tokens} tokens are said to wait")
         if len(self._expiries) != len(self._waiting):
             wrong.append(f"{len(self._waiting)} wait, {len(self._expiries)} are timed")
         return wrong

@@ -44,6 +44,8 @@ class Timeline:
     def take_due(self, now: float) -> list[int]:
         """Remove the keys whose number is at most `now` and return them, least first."""
         due: list[int] = []
+        if not self._heap or self._heap[0][0] > now:  # as mostly
+            return due
         while self._heap and self._heap[0][0] <= now:
             at, key = heapq.heappop(self._heap)
             if self._live.get(key) == at:

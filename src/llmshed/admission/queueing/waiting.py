@@ -31,7 +31,10 @@ class Waiting:
     Attributes:
         key, tenant, continuing: those of the request.
         priority_class: the class in force, which may be lower than the one asked for.
+        rank: the place of its lane and class in the order of service, 0 first.
         total_tokens, input_tokens, sequences: those of the reservation.
+        least_tokens: what it takes at least, whatever replica serves it: ceilings that nobody asked for may differ.
+        ages_at: clock reading from which it stands level with continuing conversations.
         arrival: its place in first come, first served; keys are given in the order of arrival.
     """
 
@@ -53,6 +56,9 @@ class Waiting:
     input_tokens: int = field(init=False)
     sequences: int = field(init=False)
     arrival: tuple[float, int] = field(init=False)
+    rank: int = field(init=False)
+    least_tokens: int = field(init=False)
+    ages_at: float = field(init=False)
 
     def __post_init__(self) -> None:
         """Derive once what sums and orders read all the time."""
@@ -64,13 +70,6 @@ class Waiting:
         self.input_tokens = self.reservation.input_tokens
         self.sequences = self.reservation.sequences
         self.arrival = (self.joined_at, self.key)
-
-    @property
-    def rank(self) -> int:
-        """Return the place of its lane and class in the order of service, 0 first."""
-        return service_rank(self.chosen.lane, self.chosen.priority_class)
-
-    @property
-    def ages_at(self) -> float:
-        """Return the clock reading from which it stands level with continuing conversations."""
-        return self.joined_at + AGES_AT_RATIO * self.lane_policy.max_residence_seconds
+        self.rank = service_rank(self.chosen.lane, self.chosen.priority_class)
+        self.least_tokens = self.input_tokens + self.sequences * (self.request.asked_output_tokens or 1)
+        self.ages_at = self.joined_at + AGES_AT_RATIO * self.lane_policy.max_residence_seconds

@@ -6,19 +6,22 @@ queue, and last the lane's residence by the later of its two terms, tokens or pr
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any, NamedTuple
 
+from llmshed.admission.echo import Arrival
+from llmshed.admission.estimate.delay import with_promised
 from llmshed.admission.explain import fit_sentence, wait_sentence
 from llmshed.admission.lanes import Classification
 from llmshed.admission.options import Option
 from llmshed.admission.policy import LanePolicy
 from llmshed.admission.reasons import Reason
-from llmshed.admission.request import Lane, PriorityClass
+from llmshed.admission.request import CLASSES, Lane
 from llmshed.admission.service.fitting import Candidate, fits
-from llmshed.admission.service.foresight import Asker, Foresight, foresee, spare_seconds
+from llmshed.admission.service.foresight import Asker, Foresight, Outlook, foresee, outlook_of, spare_seconds
 from llmshed.admission.service.pool import Pool
 from llmshed.admission.service.replica import AwaitedReplica
-from llmshed.admission.verdict import Decision, Verdict
+from llmshed.admission.verdict import Decision, DelayTerms, Verdict
 
 MOST_LOOKED_AT = 16
 """Waiting requests of one rank that are tried for their fit, first to last: a longer look would cost more than it finds
@@ -27,8 +30,7 @@ UNKNOWN_RETRY_SECONDS = 60.0
 """Wait told when no release can be foreseen, as under a derated budget that is smaller than the request."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """One replica where a request could run, with its pool."""
 
     option: Option
@@ -36,7 +38,15 @@ class Place:
     pool: Pool
 
 
-def choose(places: Sequence[Place], asker: Asker, chosen: Classification, now: float, *, may_wait: bool) -> Verdict:
+def choose(
+    places: Sequence[Place],
+    asker: Asker,
+    chosen: Classification,
+    now: float,
+    arrival: Arrival | None = None,
+    *,
+    may_wait: bool,
+) -> Verdict:
     """Return the verdict on a request that some replica could hold; nothing is changed.
 
     Args:
@@ -44,31 +54,35 @@ def choose(places: Sequence[Place], asker: Asker, chosen: Classification, now: f
         asker: the request at its place in the order of service.
         chosen: its classification.
         now: clock reading, in seconds.
+        arrival: whether it was seen before, to be told in the verdict.
         may_wait: whether a schedule is known by which it could wait.
     """
     open_places = [place for place in places if may_start(place, asker, now)]
     if asker.hurries:
         open_places = [place for place in open_places if _starts_in_time(place, asker, now)]
     if open_places:
-        return _admit(min(open_places, key=lambda place: _soonest(place, now)), asker, chosen, now)
+        return _admit(_soonest(open_places, now), asker, chosen, now, arrival)
     if not may_wait:
-        return _refuse_without_schedule(places, asker, chosen, now)
-    pool_of = {place.replica.spec.name: place.pool for place in places}
-    foreseen = [foresee(asker, place.option, place.replica, place.pool, now) for place in places]
-    best = min(foreseen, key=lambda one: (one.first_token_seconds, -one.option.equation.headroom_tokens))
-    pool = pool_of[best.replica.spec.name]
+        return _refuse_without_schedule(places, asker, chosen, now, arrival)
+    best, pool = _soonest_foreseen(places, asker, now)
     reason = _binding(best, places, asker, pool, now)
-    verdict = replace(
-        best.option.verdict(Decision.QUEUE, chosen, asker.lane_policy),
-        equation=best.replica.equation_before(best.delay.tokens_ahead),
-        delay=best.delay,
+    equation = best.replica.equation_before(best.delay.tokens_ahead)
+    queue = pool.queue_terms(asker.lane, asker.lane_policy)
+    terms: dict[str, Any] = {"delay": best.delay}
+    if reason is not None:
+        delay, seconds = _told(best.delay, pool.learnt.promised_seconds(asker.rank, now))
+        detail = wait_sentence(best.option.reservation, equation, delay, queue)
+        terms = {"reason": reason, "retry_after_seconds": seconds, "detail": detail, "delay": delay}
+    return best.option.verdict(
+        Decision.QUEUE if reason is None else Decision.REFUSE,
+        chosen,
+        asker.lane_policy,
+        equation,
         window=best.replica.window.terms(now),
-        queue=pool.queue_terms(asker.lane, asker.lane_policy),
+        queue=queue,
+        arrival=arrival,
+        **terms,
     )
-    if reason is None:
-        return verdict
-    promised = pool.learnt.promised_seconds(asker.rank, now)
-    return refused(verdict, reason, promised)
 
 
 def may_start(place: Place, asker: Asker, now: float) -> bool:
@@ -80,8 +94,7 @@ def may_start(place: Place, asker: Asker, now: float) -> bool:
     """
     pool, rank = place.pool, asker.rank
     if pool.waiting:
-        queue = pool.queues[asker.lane]
-        same = queue.requests_of(asker.priority_class)
+        same = pool.queues[asker.lane].requests_of(asker.priority_class)
         if same > MOST_LOOKED_AT or (asker.repeat and same):
             return False
         if pool.waits_above(rank):
@@ -98,48 +111,79 @@ def _starts_in_time(place: Place, asker: Asker, now: float) -> bool:
 
 def refused(verdict: Verdict, reason: Reason, promised_seconds: float) -> Verdict:
     """Turn the verdict that would queue into the refusal, with the wait that is told."""
-    delay = verdict.delay
-    wait = UNKNOWN_RETRY_SECONDS
+    delay, wait, detail = verdict.delay, UNKNOWN_RETRY_SECONDS, ""
     if delay is not None:
-        delay = replace(delay, promised_seconds=promised_seconds)
-        if math.isfinite(delay.wait_seconds):
-            wait = delay.wait_seconds + promised_seconds
+        delay, wait = _told(delay, promised_seconds)
+        if verdict.reservation is not None and verdict.equation is not None and verdict.queue is not None:
+            detail = wait_sentence(verdict.reservation, verdict.equation, delay, verdict.queue)
     return replace(
-        verdict,
-        decision=Decision.REFUSE,
-        reason=reason,
-        retry_after_seconds=wait,
-        detail=wait_sentence(verdict),
-        delay=delay,
+        verdict, decision=Decision.REFUSE, reason=reason, retry_after_seconds=wait, detail=detail, delay=delay
     )
 
 
-def _admit(place: Place, asker: Asker, chosen: Classification, now: float) -> Verdict:
-    held = place.replica.held_tokens(asker.request.key)
-    return replace(
-        place.option.verdict(Decision.ADMIT, chosen, asker.lane_policy),
-        equation=place.replica.equation_before(held),
-        window=place.replica.window.terms(now),
+def _told(delay: DelayTerms, promised_seconds: float) -> tuple[DelayTerms, float]:
+    """Return the estimate with what was promised before, and the wait that is told."""
+    wait = delay.wait_seconds + promised_seconds if math.isfinite(delay.wait_seconds) else UNKNOWN_RETRY_SECONDS
+    return with_promised(delay, promised_seconds), wait
+
+
+def _admit(place: Place, asker: Asker, chosen: Classification, now: float, arrival: Arrival | None) -> Verdict:
+    replica = place.replica
+    return place.option.verdict(
+        Decision.ADMIT,
+        chosen,
+        asker.lane_policy,
+        replica.equation_before(replica.held_tokens(asker.request.key)),
+        window=replica.window.terms(now),
         queue=place.pool.queue_terms(asker.lane, asker.lane_policy),
+        arrival=arrival,
     )
 
 
-def _soonest(place: Place, now: float) -> tuple[float, int, int, str]:
-    """Order places by the first token that is foreseen, then by what is free; the name breaks ties."""
-    replica, reservation = place.replica, place.option.reservation
-    seconds = replica.window.busy_seconds(now) + replica.own_seconds(reservation)
-    return (round(seconds, 3), -replica.free_tokens, -replica.free_sequences, replica.spec.name)
+def _soonest(places: Sequence[Place], now: float) -> Place:
+    """Return the place where the first token is foreseen first, then where most is free; the name breaks ties."""
+    if len(places) == 1:
+        return places[0]
+
+    def order(place: Place) -> tuple[float, int, int, str]:
+        replica = place.replica
+        seconds = replica.window.busy_seconds(now) + replica.own_seconds(place.option.reservation)
+        return (round(seconds, 3), -replica.free_tokens, -replica.free_sequences, replica.spec.name)
+
+    return min(places, key=order)
 
 
-def _refuse_without_schedule(places: Sequence[Place], asker: Asker, chosen: Classification, now: float) -> Verdict:
+def _soonest_foreseen(places: Sequence[Place], asker: Asker, now: float) -> tuple[Foresight, Pool]:
+    """Return the foresight of the first token that comes soonest, and its pool; most headroom breaks ties."""
+
+    def order(one: tuple[Foresight, Pool]) -> tuple[float, int]:
+        replica = one[0].replica
+        return (one[0].first_token_seconds, replica.queued_tokens - replica.free_tokens)
+
+    foreseen: list[tuple[Foresight, Pool]] = []
+    outlooks: dict[str, Outlook] = {}
+    for option, replica, pool in places:
+        outlook = outlooks.get(pool.name)
+        if outlook is None:
+            outlook = outlooks[pool.name] = outlook_of(asker, pool, now)
+        foreseen.append((foresee(asker, option, replica, pool, now, outlook), pool))
+    return foreseen[0] if len(foreseen) == 1 else min(foreseen, key=order)
+
+
+def _refuse_without_schedule(
+    places: Sequence[Place], asker: Asker, chosen: Classification, now: float, arrival: Arrival | None
+) -> Verdict:
     most_free = min(places, key=lambda place: (-place.replica.free_tokens, place.replica.spec.name))
     equation = most_free.replica.equation_before(most_free.replica.held_tokens(asker.request.key))
-    return replace(
-        most_free.option.verdict(Decision.REFUSE, chosen, asker.lane_policy),
-        equation=equation,
+    return most_free.option.verdict(
+        Decision.REFUSE,
+        chosen,
+        asker.lane_policy,
+        equation,
         reason=Reason.CONCURRENCY_LIMIT if _seats_bind(places) else Reason.TOKEN_BUDGET_EXHAUSTED,
         detail=fit_sentence(equation, most_free.option.reservation),
         window=most_free.replica.window.terms(now),
+        arrival=arrival,
     )
 
 
@@ -167,7 +211,7 @@ def _has_queue_room(best: Foresight, asker: Asker, pool: Pool) -> bool:
     out = queue.displaceable_by(asker.priority_class, asker.request.tenant, asker.weight, more_tokens)
     if out is None:
         return False
-    lower = [cls for cls in PriorityClass if cls.rank > asker.priority_class.rank]
+    lower = CLASSES[asker.priority_class.rank + 1 :]
     going_tokens = max(out.total_tokens, sum(queue.tokens_of(cls) for cls in lower))
     return queue.tokens - going_tokens + more_tokens <= pool.most_queued_tokens(lane_policy)
 

@@ -1,6 +1,6 @@
 """Whether a request may be dispatched to a replica now: tokens, seats, the share of its lane, the prefill window."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from llmshed.admission.budget import Reservation
 from llmshed.admission.queueing.waiting import Waiting
@@ -8,8 +8,7 @@ from llmshed.admission.request import Lane
 from llmshed.admission.service.replica import AwaitedReplica
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A request that might go to a replica.
 
     Args:

@@ -1,7 +1,8 @@
 """How long a request would wait for a replica, term by term."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from llmshed.admission.estimate.delay import delay_terms
 from llmshed.admission.options import Option
@@ -12,7 +13,7 @@ from llmshed.admission.service.replica import AwaitedReplica, Lack, Queued
 from llmshed.admission.verdict import DelayTerms
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # one for each decision; a frozen one takes three times as long to make
 class Asker:
     """Who asks how long it would wait: a newcomer, at its place in the order of service.
 
@@ -24,6 +25,10 @@ class Asker:
         lane_policy: its lane's numbers.
         repeat: whether it was refused before: it passes nobody who waits, and expects what first arrivals of its
             tenant leave.
+
+    Attributes:
+        rank: its place in the order of service.
+        hurries: whether the request has a deadline of its own.
     """
 
     request: Request
@@ -32,20 +37,16 @@ class Asker:
     weight: float
     lane_policy: LanePolicy
     repeat: bool = False
+    rank: int = field(init=False)
+    hurries: bool = field(init=False)
 
-    @property
-    def rank(self) -> int:
-        """Return its place in the order of service."""
-        return service_rank(self.lane, self.priority_class)
-
-    @property
-    def hurries(self) -> bool:
-        """Say whether the request has a deadline of its own."""
-        return self.request.deadline is not None or self.request.first_token_deadline is not None
+    def __post_init__(self) -> None:
+        """Derive once what each replica asks for."""
+        self.rank = service_rank(self.lane, self.priority_class)
+        self.hurries = self.request.deadline is not None or self.request.first_token_deadline is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Foresight:
+class Foresight(NamedTuple):
     """An option with the wait that is foreseen there, and the work that goes before."""
 
     option: Option
@@ -59,11 +60,37 @@ class Foresight:
         return self.delay.wait_seconds + self.replica.own_seconds(self.option.reservation)
 
 
-def foresee(asker: Asker, option: Option, replica: AwaitedReplica, pool: Pool, now: float) -> Foresight:
-    """Return how long the request would wait for that replica, behind all that is served before it."""
-    ahead = replica.ahead(asker.rank, _share_of_rank(asker, pool))
-    reservation, key = option.reservation, asker.request.key
-    held_tokens, held_sequences = _held(replica, key, asker.rank)
+class Outlook(NamedTuple):
+    """What is the same for an asker on all replicas of a pool.
+
+    Args:
+        share_of_rank: part of the waiting work of its own rank that goes before it.
+        share: part of what comes free that others leave.
+        factor: learnt factor of its rank.
+    """
+
+    share_of_rank: float
+    share: float
+    factor: float
+
+
+def outlook_of(asker: Asker, pool: Pool, now: float) -> Outlook:
+    """Return what is the same on all replicas of the pool."""
+    share = pool.learnt.share_left(asker.rank, asker.request.tenant, now, repeat=asker.repeat)
+    return Outlook(_share_of_rank(asker, pool), share, pool.learnt.factors[asker.rank].value(now))
+
+
+def foresee(
+    asker: Asker, option: Option, replica: AwaitedReplica, pool: Pool, now: float, outlook: Outlook | None = None
+) -> Foresight:
+    """Return how long the request would wait for that replica, behind all that is served before it.
+
+    `outlook` is that of the asker in the pool, made here if not given.
+    """
+    outlook = outlook_of(asker, pool, now) if outlook is None else outlook
+    ahead = replica.ahead(asker.rank, outlook.share_of_rank)
+    reservation = option.reservation
+    held_tokens, held_sequences = _held(replica, asker.request.key, asker.rank)
     before = Lack(ahead.tokens + held_tokens, ahead.sequences + held_sequences)
     lack_tokens = reservation.total_tokens + before.tokens - replica.free_tokens
     lack_sequences = reservation.sequences + before.sequences - replica.free_sequences
@@ -76,8 +103,8 @@ def foresee(asker: Asker, option: Option, replica: AwaitedReplica, pool: Pool, n
         prefill_tokens_ahead=ahead.input_tokens,
         release_seconds=math.inf if release is None else release,
         prefill_seconds=prefill,
-        share=pool.learnt.share_left(asker.rank, asker.request.tenant, now, repeat=asker.repeat),
-        factor=pool.learnt.factors[asker.rank].value(now),
+        share=outlook.share,
+        factor=outlook.factor,
         own_seconds=own_seconds(asker, option, replica, pool),
     )
     return Foresight(option, replica, ahead, delay)

@@ -38,8 +38,8 @@ class Learnt:
         """Note reserved tokens that came free."""
         self.shares.released(tokens, now)
         self.ghosts.came_free(tokens)
-        for rank, promise in enumerate(self.promised_tokens):
-            promise.released(tokens * self.shares.left_for(rank, now), now)
+        for promise, left in zip(self.promised_tokens, self.shares.left(now), strict=True):
+            promise.released(tokens * left, now)
 
     def dispatched(self, rank: int, reservation: Reservation, now: float) -> None:
         """Note work that went to a replica."""

@@ -8,8 +8,9 @@ from llmshed.admission.ledger import Charge
 from llmshed.admission.options import options_on
 from llmshed.admission.policy import LanePolicy
 from llmshed.admission.queueing.line import LaneQueue
+from llmshed.admission.queueing.timeline import Timeline
 from llmshed.admission.queueing.waiting import Waiting
-from llmshed.admission.request import SERVICE_RANKS, Lane, PriorityClass
+from llmshed.admission.request import CLASSES, SERVICE_RANKS, Lane
 from llmshed.admission.service.charging import rank_of, reservation_of
 from llmshed.admission.service.learning import FullRates, Learnt
 from llmshed.admission.service.replica import AwaitedReplica
@@ -18,6 +19,8 @@ from llmshed.admission.verdict import Decision, QueueTerms, Verdict
 
 QUEUED_LANES = (Lane.INTERACTIVE, Lane.BULK)
 """The lanes that wait, in the order of service."""
+RANKED = tuple((lane, priority_class) for lane in QUEUED_LANES for priority_class in CLASSES)
+"""Lane and class of each service rank."""
 
 
 class Pool:
@@ -35,7 +38,10 @@ class Pool:
         self.learnt = Learnt()
         self.look_at: float | None = None
         self.changed = False
+        self._waiting: dict[int, Waiting] = {}
+        self._requests = [0] * SERVICE_RANKS  # how many wait, by rank
         self._options: dict[int, dict[str, Reservation | None]] = {}
+        self._sizes = [Timeline() for _ in range(SERVICE_RANKS)]  # by rank: the least that each who waits may take
 
     def __iter__(self) -> Iterator[AwaitedReplica]:
         """Yield the replicas in the order in which they came up."""
@@ -44,15 +50,23 @@ class Pool:
     @property
     def waiting(self) -> int:
         """Return how many requests wait here."""
-        return sum(map(len, self.queues.values()))
+        return len(self._waiting)
 
     def __contains__(self, key: int) -> bool:
         """Say whether a request waits here."""
-        return any(key in queue for queue in self.queues.values())
+        return key in self._waiting
+
+    def waiting_ranks(self) -> list[int]:
+        """Return the ranks of which somebody waits, in the order of service."""
+        return [rank for rank, requests in enumerate(self._requests) if requests]
 
     def waits_above(self, rank: int) -> bool:
         """Say whether anything of a better rank waits."""
-        return any(queued.requests for replica in self for queued in replica.queued[:rank])
+        return any(self._requests[:rank])
+
+    def least_tokens(self, rank: int) -> float:
+        """Return what nobody who waits with a rank takes less than, on any replica."""
+        return self._sizes[rank].first() or 0.0
 
     def safe_budget_tokens(self) -> int:
         """Return the safe budgets of the replicas that are up, together."""
@@ -78,12 +92,15 @@ class Pool:
         self._charge(waiting, 1)
         self.changed = True
         self.queues[waiting.chosen.lane].join(waiting, now)
+        self._waiting[waiting.key] = waiting
+        self._requests[waiting.rank] += 1
+        self._sizes[waiting.rank].add(waiting.key, waiting.least_tokens)
         self._tell_bulk(now)
 
     def leave(self, key: int, now: float) -> Waiting:
         """Take a request out of its queue, whatever comes next; its shadow reservation goes with it."""
-        queue = next(queue for queue in self.queues.values() if key in queue)
-        waiting = queue.leave(key)
+        waiting = self._waiting[key]
+        self.queues[waiting.chosen.lane].leave(key)
         self._uncharge(waiting, now)
         return waiting
 
@@ -96,7 +113,7 @@ class Pool:
 
     def next_expiry(self) -> float | None:
         """Return when the next wait is over; None while nobody waits."""
-        return _earliest(queue.next_expiry() for queue in self.queues.values())
+        return _earliest([queue.next_expiry() for queue in self.queues.values()])
 
     def is_due(self, now: float) -> bool:
         """Say whether somebody waits and may start by what happened or by the time that passed."""
@@ -182,14 +199,15 @@ class Pool:
         By Little's law the safe budget over the time that one holds its part, and never more than prefill lets in.
         """
         output_tokens = self.learnt.outputs.remaining_tokens(lane, 0.0, max(1, ceiling_tokens))
+        input_tokens, total_tokens = reservation.input_tokens, reservation.total_tokens
         tokens = prompts = 0.0
         for replica in self:
             if replica.up:
                 prompt_rate = replica.window.measured_tokens_per_second
-                own_seconds = reservation.input_tokens / prompt_rate
+                own_seconds = input_tokens / prompt_rate
                 held_seconds = own_seconds + output_tokens * replica.decode_seconds_per_token
                 by_budget = replica.budget.safe_budget_tokens / held_seconds
-                by_prefill = reservation.total_tokens / own_seconds if own_seconds > 0 else by_budget
+                by_prefill = total_tokens / own_seconds if own_seconds > 0 else by_budget
                 tokens += min(by_budget, by_prefill)
                 prompts += prompt_rate
         return FullRates(max(tokens, 1.0), max(prompts, 1.0))
@@ -222,7 +240,7 @@ class Pool:
             queues=tuple(
                 QueueState(lane, cls, queue.requests_of(cls), queue.tokens_of(cls), queue.input_tokens_of(cls))
                 for lane, queue in self.queues.items()
-                for cls in PriorityClass
+                for cls in CLASSES
             ),
             oldest_age_seconds={lane: 0.0 if at is None else now - at for lane, at in oldest.items()},
             factors=tuple(factor.value(now) for factor in self.learnt.factors),
@@ -233,7 +251,13 @@ class Pool:
     def check(self) -> list[str]:
         """Return the invariants that do not hold: queues hold, and replicas are charged with just what waits."""
         wrong = [text for queue in self.queues.values() for text in queue.check()]
+        wrong += [text for sizes in self._sizes for text in sizes.check()]
         everyone = [w for queue in self.queues.values() for w in queue]
+        if {w.key: w for w in everyone} != self._waiting:
+            wrong.append("the queues and who is said to wait disagree")
+        for rank, sizes in enumerate(self._sizes):
+            if not len(sizes) == self._requests[rank] == sum(w.rank == rank for w in everyone):
+                wrong.append(f"{self._requests[rank]} of rank {rank} are said to wait, {len(sizes)} are sized")
         for name, replica in self.replicas.items():
             for rank, queued in enumerate(replica.queued):
                 mine = [w for w in everyone if w.replica == name and w.rank == rank]
@@ -248,7 +272,10 @@ class Pool:
 
     def _uncharge(self, waiting: Waiting, now: float) -> None:
         self._charge(waiting, -1)
+        del self._waiting[waiting.key]
+        self._requests[waiting.rank] -= 1
         self._options.pop(waiting.key, None)
+        self._sizes[waiting.rank].discard(waiting.key)
         self._tell_bulk(now)
 
     def _charge(self, waiting: Waiting, sign: int) -> None:
@@ -266,4 +293,4 @@ class Pool:
 
 
 def _earliest(times: Iterable[float | None]) -> float | None:
-    return min((at for at in times if at is not None), default=None)
+    return min([at for at in times if at is not None], default=None)

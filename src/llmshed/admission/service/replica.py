@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from llmshed.admission.budget import Equation, Reservation
+from llmshed.admission.budget import Reservation
 from llmshed.admission.estimate.forecast import ReleaseForecast
 from llmshed.admission.estimate.outputs import OutputModel
 from llmshed.admission.estimate.pace import DecodePace
@@ -107,10 +107,6 @@ class AwaitedReplica(Replica):
             return float("inf")
         return ratio * self.budget.safe_budget_tokens - held
 
-    def equation_before(self, queued_tokens: int) -> Equation:
-        """Return the terms of the admission equation behind that much queued work."""
-        return replace(self.equation(), queued_tokens=queued_tokens + self.queued_tokens)
-
     def ahead(self, rank: int, share_of_rank: float) -> Queued:
         """Return the work that is charged here and served before a newcomer of a rank.
 
@@ -118,13 +114,16 @@ class AwaitedReplica(Replica):
             rank: the newcomer's.
             share_of_rank: part of the work of its own rank that goes before it, 0..1.
         """
-        ahead = Queued()
-        for other in range(rank + 1):
-            queued = self.queued[other]
-            share = share_of_rank if other == rank else 1.0
-            ahead.tokens += round(share * queued.tokens)
-            ahead.input_tokens += round(share * queued.input_tokens)
-            ahead.sequences += round(share * queued.sequences)
+        own, ahead = self.queued[rank], Queued()
+        if own.requests:
+            ahead.tokens = round(share_of_rank * own.tokens)
+            ahead.input_tokens = round(share_of_rank * own.input_tokens)
+            ahead.sequences = round(share_of_rank * own.sequences)
+        for queued in self.queued[:rank]:
+            if queued.requests:
+                ahead.tokens += queued.tokens
+                ahead.input_tokens += queued.input_tokens
+                ahead.sequences += queued.sequences
         return ahead
 
     def take(self, charge: Charge, now: float) -> None:

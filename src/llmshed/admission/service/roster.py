@@ -24,15 +24,14 @@ class Roster:
 
     def where_waits(self, key: int) -> Pool | None:
         """Return the pool in which a request waits; None when it waits nowhere."""
-        return next((pool for pool in self.pools.values() if key in pool), None)
+        for pool in self.pools.values():
+            if key in pool:
+                return pool
+        return None
 
     def serving(self, model: str, lane: Lane) -> list[Pool]:
         """Return the pools that take a lane of a model."""
-        return [
-            self.pools[pool.name]
-            for pool in self._policy.pools
-            if lane in pool.lanes and pool.serves(model) and pool.name in self.pools
-        ]
+        return [self.pools[pool.name] for pool in self._policy.pools_of(model, lane) if pool.name in self.pools]
 
     def come_up(self, spec: ReplicaSpec, now: float) -> None:
         """Let a replica serve, with these numbers; running charges stay as they are."""

@@ -6,14 +6,14 @@ floor. Who has used half of its residence, or is covered by bulk's floor credit,
 replica: freed tokens then accrue to it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
 
 from llmshed.admission.queueing.waiting import Waiting
-from llmshed.admission.request import Lane, PriorityClass
+from llmshed.admission.request import Lane
 from llmshed.admission.service.choice import MOST_LOOKED_AT
 from llmshed.admission.service.fitting import Candidate, fits, has_room, may_hold_shadow
-from llmshed.admission.service.pool import QUEUED_LANES, Pool
+from llmshed.admission.service.pool import RANKED, Pool
 from llmshed.admission.service.replica import INTERACTIVE_RECENT_SECONDS, AwaitedReplica
 
 
@@ -27,34 +27,43 @@ def next_start(pool: Pool, now: float) -> tuple[Waiting, AwaitedReplica] | None:
     above_waits = False
     interactive_waits = len(pool.queues[Lane.INTERACTIVE]) > 0
     _end_shadows(pool, now, interactive_waits=interactive_waits)
-    for lane in QUEUED_LANES:
-        queue = pool.queues[lane]
-        for priority_class in PriorityClass:
-            if not queue.requests_of(priority_class):
-                continue
-            floor_only = above_waits and lane is Lane.BULK
-            if above_waits and not floor_only:
-                return None
-            looked = list(islice(queue.in_order(priority_class, now), MOST_LOOKED_AT))
-            _shadow(looked[0], pool, now, interactive_waits=interactive_waits)
-            found = _first_fit(looked, pool, now, floor_only=floor_only)
-            if found is not None:
-                return found
-            _look_again(pool, looked, now)
-            if lane is Lane.BULK:
-                return None
-            above_waits = True
+    for rank in pool.waiting_ranks():
+        lane, priority_class = RANKED[rank]
+        floor_only = above_waits and lane is Lane.BULK
+        if above_waits and not floor_only:
+            return None
+        in_order = pool.queues[lane].in_order(priority_class, now)
+        head = next(in_order)
+        _shadow(head, pool, now, interactive_waits=interactive_waits)
+        roomy = _roomy(pool, rank)
+        looked = [head, *islice(in_order, MOST_LOOKED_AT - 1)] if roomy else [head]
+        found = _first_fit(looked, roomy, pool, now, floor_only=floor_only)
+        if found is not None:
+            return found
+        _look_again(looked, roomy, pool, now)
+        if lane is Lane.BULK:
+            return None
+        above_waits = True
     return None
 
 
+def _roomy(pool: Pool, rank: int) -> list[AwaitedReplica]:
+    """Return the replicas that could hold the smallest who waits with a rank: mostly none, and nobody need be tried."""
+    least_tokens = pool.least_tokens(rank)
+    return [r for r in pool if r.up and r.free_tokens >= least_tokens and r.free_sequences > 0]
+
+
 def _first_fit(
-    looked: Iterable[Waiting], pool: Pool, now: float, *, floor_only: bool
+    looked: Sequence[Waiting], roomy: Sequence[AwaitedReplica], pool: Pool, now: float, *, floor_only: bool
 ) -> tuple[Waiting, AwaitedReplica] | None:
-    usable = [replica for replica in pool if replica.up and replica.free_tokens > 0 and replica.free_sequences > 0]
+    lane = looked[0].chosen.lane
+    usable = [replica for replica in roomy if replica.window.admits(lane, 0, now)]
     if not usable:
         return None
     for waiting in looked:
         fitting = [r for r in usable if _fits_on(waiting, r, pool, now, floor_only=floor_only)]
+        if len(fitting) == 1:
+            return waiting, fitting[0]
         if fitting:
             return waiting, min(fitting, key=lambda replica: (replica.window.busy_seconds(now), replica.spec.name))
     return None
@@ -86,21 +95,24 @@ def _end_shadows(pool: Pool, now: float, *, interactive_waits: bool) -> None:
             replica.shadow = None
 
 
-def _look_again(pool: Pool, looked: Sequence[Waiting], now: float) -> None:
+def _look_again(looked: Sequence[Waiting], roomy: Sequence[AwaitedReplica], pool: Pool, now: float) -> None:
     """Note when one of those tried may start, or the first comes to its shadow reservation, by time alone."""
-    candidates = [Candidate(waiting.key, waiting.chosen.lane, waiting.reservation) for waiting in looked]
-    times = [looked[0].ages_at, *(at for replica in pool if replica.up for at in _times(candidates, replica, now))]
+    lane = looked[0].chosen.lane
+    times = [looked[0].ages_at]
+    for replica in roomy:
+        ready_at = _ready_at(looked, replica, now)
+        if ready_at is not None:
+            times.append(ready_at)
+    if lane is Lane.BULK:  # it is held to no part of the budget once interactive work has not come for long
+        times += [r.interactive_at + INTERACTIVE_RECENT_SECONDS for r in pool if r.up and r.interactive_at is not None]
     ahead = [at for at in times if at > now]
     if ahead:
         pool.look_at = min(ahead) if pool.look_at is None else min(pool.look_at, *ahead)
 
 
-def _times(candidates: Sequence[Candidate], replica: AwaitedReplica, now: float) -> Iterator[float]:
-    """Yield when the window lets in the smallest prompt of those that have room, and when bulk is held to no part."""
-    lane = candidates[0].lane
+def _ready_at(looked: Sequence[Waiting], replica: AwaitedReplica, now: float) -> float | None:
+    """Return when the window lets in the smallest prompt of those that have room; None when time alone never does."""
+    lane = looked[0].chosen.lane
+    candidates = [Candidate(waiting.key, lane, waiting.reservation) for waiting in looked]
     prompts = [one.reservation.input_tokens for one in candidates if has_room(one, replica, now)]
-    ready_at = replica.window.ready_at(lane, min(prompts), now) if prompts else None
-    if ready_at is not None:
-        yield ready_at
-    if lane is Lane.BULK and replica.interactive_at is not None:
-        yield replica.interactive_at + INTERACTIVE_RECENT_SECONDS
+    return replica.window.ready_at(lane, min(prompts), now) if prompts else None

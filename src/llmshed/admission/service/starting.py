@@ -1,13 +1,13 @@
 """From a verdict that queues to the place in the queue, and from there to the dispatch."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from llmshed.admission.lanes import Classification
-from llmshed.admission.options import options_on
+from llmshed.admission.options import Option, options_on
 from llmshed.admission.policy import AdmissionPolicy
 from llmshed.admission.queueing.waiting import Waiting
 from llmshed.admission.request import Request
+from llmshed.admission.service.charging import reservation_of
 from llmshed.admission.service.choice import overfull
 from llmshed.admission.service.foresight import Asker, spare_seconds
 from llmshed.admission.service.pool import Pool
@@ -21,11 +21,12 @@ def waiting_of(request: Request, policy: AdmissionPolicy, verdict: Verdict, pool
         raise ValueError("a queueing verdict names lane, intent, class and replica")
     lane_policy = policy.lanes[verdict.lane]
     weight = policy.tenants[request.tenant].weight
-    replica = pool.replicas[verdict.replica]
-    (option,) = options_on((replica,), request, lane_policy)
+    reservation = reservation_of(verdict)
     asker = Asker(request, verdict.lane, verdict.priority_class, weight, lane_policy)
     wait_seconds = lane_policy.max_residence_seconds
     if asker.hurries:
+        replica = pool.replicas[verdict.replica]
+        option = Option(replica, verdict.output_ceiling_tokens or 0, reservation)
         wait_seconds = min(wait_seconds, spare_seconds(asker, option, replica, pool, now))
     return Waiting(
         request=request,
@@ -33,7 +34,7 @@ def waiting_of(request: Request, policy: AdmissionPolicy, verdict: Verdict, pool
         policy=policy,
         lane_policy=lane_policy,
         verdict=verdict,
-        reservation=option.reservation,
+        reservation=reservation,
         replica=verdict.replica,
         joined_at=now,
         expires_at=now + wait_seconds,
@@ -54,9 +55,11 @@ def make_room(waiting: Waiting, pool: Pool, now: float) -> Iterator[Waiting]:
 def admitted_verdict(waiting: Waiting, replica: AwaitedReplica, pool: Pool, now: float) -> Verdict:
     """Return the verdict that dispatches a request which waited: the terms as they are, the estimate as it was."""
     (option,) = options_on((replica,), waiting.request, waiting.lane_policy)
-    return replace(
-        option.verdict(Decision.ADMIT, waiting.chosen, waiting.lane_policy),
-        equation=replica.equation_before(replica.held_tokens(waiting.key)),
+    return option.verdict(
+        Decision.ADMIT,
+        waiting.chosen,
+        waiting.lane_policy,
+        replica.equation_before(replica.held_tokens(waiting.key)),
         delay=waiting.verdict.delay,
         window=replica.window.terms(now),
         queue=pool.queue_terms(waiting.chosen.lane, waiting.lane_policy),

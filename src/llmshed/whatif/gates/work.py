@@ -54,14 +54,14 @@ class Work:
         known = self._terms.get(name)
         if known is None:
             ceiling = output_ceiling(self.request, self.lane_policy, replica.spec.limits)
-            option = Option(replica, ceiling, replica.reservation(self.request, ceiling), replica.equation())
+            option = Option(replica, ceiling, replica.reservation(self.request, ceiling))
             known = self._terms[name] = Terms(ceiling, option.reservation, option.within_context(self.request))
         return known
 
     def verdict(self, decision: Decision, replica: Replica) -> Verdict:
         """Return a verdict with every number of this request on a replica, before it is charged there."""
         terms = self.terms(replica)
-        option = Option(replica, terms.ceiling_tokens, terms.reservation, replica.equation())
+        option = Option(replica, terms.ceiling_tokens, terms.reservation)
         return option.verdict(decision, self.chosen, self.lane_policy)
 
     def candidates(self, replicas: Iterable[Replica]) -> list[Replica]:
