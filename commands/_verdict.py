@@ -51,8 +51,8 @@ def _delay(delay: Mapping[str, Any]) -> dict[str, object]:
     """Return the rows of the delay estimate: the equation of docs/delay-estimate.md with its numbers."""
     rows: dict[str, object] = {
         "work ahead": f"{delay['tokens_ahead']:,} tokens, {delay['prefill_tokens_ahead']:,} of them prompts",
-        "wait": f"{_seconds(delay['wait_seconds'])} = max(release {_seconds(delay['release_seconds'])},"
-        f" prefill {_seconds(delay['prefill_seconds'])}) / share {delay['share']:.2f} x factor {delay['factor']:.2f}",
+        "wait": f"{_seconds(delay['wait_seconds'])} = max(release {_seconds(delay['release_seconds'])}"
+        f" / share {delay['share']:.2f}, prefill {_seconds(delay['prefill_seconds'])}) x factor {delay['factor']:.2f}",
         "own time": _seconds(delay["own_seconds"]),
     }
     if delay["promised_seconds"]:

@@ -127,7 +127,6 @@ def broken(setting: Setting, trace: list[TracedRequest], clients: ClientModel) -
     return report.ledger.broken_invariants
 
 
-@pytest.mark.xfail(strict=False, reason="the shadow reservation's holder may stand behind those that it keeps out")
 @pytest.mark.parametrize("found", FOUND)
 def test_what_once_broke_a_promise_does_no_more(found: str) -> None:
     manners, trace = FOUND[found]
@@ -135,9 +134,7 @@ def test_what_once_broke_a_promise_does_no_more(found: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "lanes", [pytest.param("shared", marks=pytest.mark.xfail(strict=False, reason="as above")), "bulk"]
-)
+@pytest.mark.parametrize("lanes", ["shared", "bulk"])
 @given(
     trace=TRACES,
     copies=st.integers(1, 2),

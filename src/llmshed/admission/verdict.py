@@ -78,10 +78,10 @@ class DelayTerms:
         tokens_ahead: reserved tokens of queued work that would be served before it.
         prefill_tokens_ahead: their prompt tokens.
         release_seconds: until the release schedule gives back what it and the work ahead lack.
-        prefill_seconds: until the prompts ahead are let into the prefill window.
+        prefill_seconds: until the prompts ahead are let into what higher classes leave of the prefill window.
         share: part of what comes free that higher classes leave, more than 0 and at most 1.
         factor: learnt factor of its lane and class.
-        wait_seconds: the estimate, max(release, prefill) / share x factor.
+        wait_seconds: the estimate, max(release / share, prefill) x factor.
         own_seconds: its own prefill and, where the whole answer is due, its expected decode.
         promised_seconds: added to Retry-After for the work that was promised room before it; 0 where none was.
     """
@@ -99,7 +99,7 @@ class DelayTerms:
     @property
     def prefill_binds(self) -> bool:
         """Say whether the prefill window is the later of the two terms."""
-        return self.prefill_seconds > self.release_seconds
+        return self.prefill_seconds > self.release_seconds / self.share
 
 
 @dataclass(frozen=True, slots=True)

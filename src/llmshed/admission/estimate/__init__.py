@@ -16,7 +16,7 @@ of its lane got, and how many tokens it must have produced since its first one. 
     share        1 - part of what came free that higher classes took, at least 0.02                       (share.py)
     f            learnt factor of lane and class, in 0.5 .. 4                                             (factor.py)
 
-    wait         max(release, prefill) / share x f                                                        (delay.py)
+    wait         max(release / share, prefill) x f                                                        (delay.py)
 
 f follows the pairs of estimate and real wait so that 90 % of real waits are within the estimate. Refused requests teach
 it too: a sample of them is followed until they would have fit                                            (ghosts.py).

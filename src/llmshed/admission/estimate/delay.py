@@ -15,7 +15,7 @@ def delay_terms(
     own_seconds: float,
     promised_seconds: float = 0.0,
 ) -> DelayTerms:
-    """Return the delay estimate of a request: max(release, prefill) / share x factor, with every term it rests on.
+    """Return the delay estimate of a request: max(release / share, prefill) x factor, with every term of it.
 
     The arguments are as `DelayTerms` tells them; the factor learns from the wait at a factor of 1 (`raw_wait_seconds`).
     """
@@ -50,4 +50,4 @@ def with_promised(delay: DelayTerms, promised_seconds: float) -> DelayTerms:
 
 def raw_wait_seconds(release_seconds: float, prefill_seconds: float, share: float) -> float:
     """Return the estimate at a factor of 1; the share, above 0, is held to its least value."""
-    return max(release_seconds, prefill_seconds) / max(share, LEAST_SHARE)
+    return max(release_seconds / max(share, LEAST_SHARE), prefill_seconds)

@@ -89,6 +89,14 @@ class PrefillWindow:
             return True
         return self.within_floor(tokens, now) and not self._flight.overfull
 
+    def admits_beyond_flight(self, lane: Lane, tokens: int, now: float) -> bool:
+        """Say the same of a prompt that may exceed what is in flight at most, unless one that did is on its way."""
+        self._advance(now)
+        if self._flight.overfull or (self._bucket is not None and not self._bucket.open(now)):
+            return False
+        bulk = self._part_of(lane)
+        return bulk is None or bulk.under_cap(now) or self.within_floor(tokens, now)
+
     def within_floor(self, tokens: int, now: float) -> bool:
         """Say whether bulk's floor covers a prompt, which may then go though interactive work waits.
 
@@ -165,8 +173,11 @@ class PrefillWindow:
             self._bulk.give_back(prompt.bulk)
         self._achieved.count(-prompt.tokens, now, bulk=prompt.lane is Lane.BULK)
 
-    def wait_seconds(self, lane: Lane, ahead_tokens: int, tokens: int, now: float) -> float:
-        """Return the predicted time until a prompt is let in behind `ahead_tokens` of prompts that go first."""
+    def wait_seconds(self, lane: Lane, ahead_tokens: int, tokens: int, now: float, share: float = 1.0) -> float:
+        """Return the predicted time until a prompt is let in behind `ahead_tokens` of prompts that go first.
+
+        `share` (more than 0, at most 1) is the part of the window that higher classes leave; bulk's cap is its own.
+        """
         if ahead_tokens <= 0 and self.admits(lane, tokens, now):
             return 0.0
         self._advance(now)
@@ -176,7 +187,10 @@ class PrefillWindow:
             left = max(rate - self._reprefills.tokens_per_second, LEAST_RATE_RATIO * rate)
             seconds = max(seconds, self._bucket.seconds_until(ahead_tokens, now) * rate / left)
         bulk = self._part_of(lane)
-        return seconds if bulk is None else max(seconds, bulk.cap_seconds(ahead_tokens, now))
+        if bulk is None:
+            return seconds / share
+        cap_seconds = bulk.cap_seconds(ahead_tokens, now)
+        return max(seconds, cap_seconds) if cap_seconds > 0 else seconds / share
 
     @property
     def idle(self) -> bool:

@@ -47,23 +47,15 @@ def has_room(candidate: Candidate, replica: AwaitedReplica, now: float) -> bool:
 def passes_window(candidate: Candidate, replica: AwaitedReplica, now: float) -> bool:
     """Say whether the prefill window lets its prompt in.
 
-    While the holder of the shadow reservation lacks nothing but the window, nobody goes before it: smaller prompts
-    would keep the window full for ever.
+    The holder of the shadow reservation may exceed the bound on what is in flight, by one prompt: smaller ones would
+    keep less than its own room in flight for ever.
     """
     prompt_tokens = candidate.reservation.input_tokens
-    shadow = replica.shadow
-    if shadow is not None and shadow.key != candidate.key and _waits_for_window(replica):
-        return False
     if candidate.floor_only and not replica.window.within_floor(prompt_tokens, now):
         return False
+    if replica.shadow is not None and replica.shadow.key == candidate.key:
+        return replica.window.admits_beyond_flight(candidate.lane, prompt_tokens, now)
     return replica.window.admits(candidate.lane, prompt_tokens, now)
-
-
-def _waits_for_window(replica: AwaitedReplica) -> bool:
-    shadow = replica.shadow
-    return (
-        shadow is not None and shadow.total_tokens <= replica.free_tokens and shadow.sequences <= replica.free_sequences
-    )
 
 
 def may_hold_shadow(waiting: Waiting, replica: AwaitedReplica, now: float, *, interactive_waits: bool) -> bool:

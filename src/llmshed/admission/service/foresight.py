@@ -97,7 +97,7 @@ def foresee(
     if asker.lane is Lane.BULK:
         lack_tokens = max(lack_tokens, _bulk_lack_tokens(reservation.total_tokens, asker.rank, replica, now))
     release = replica.seconds_until(Lack(lack_tokens, lack_sequences), before, pool.learnt.outputs, now)
-    prefill = replica.window.wait_seconds(asker.lane, ahead.input_tokens, reservation.input_tokens, now)
+    prefill = replica.window.wait_seconds(asker.lane, ahead.input_tokens, reservation.input_tokens, now, outlook.share)
     delay = delay_terms(
         tokens_ahead=ahead.tokens,
         prefill_tokens_ahead=ahead.input_tokens,

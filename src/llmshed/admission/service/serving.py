@@ -26,8 +26,9 @@ def next_start(pool: Pool, now: float) -> tuple[Waiting, AwaitedReplica] | None:
     pool.changed = False
     above_waits = False
     interactive_waits = len(pool.queues[Lane.INTERACTIVE]) > 0
-    _end_shadows(pool, now, interactive_waits=interactive_waits)
-    for rank in pool.waiting_ranks():
+    ranks = pool.waiting_ranks()
+    _end_shadows(pool, ranks, now, interactive_waits=interactive_waits)
+    for rank in ranks:
         lane, priority_class = RANKED[rank]
         floor_only = above_waits and lane is Lane.BULK
         if above_waits and not floor_only:
@@ -87,11 +88,17 @@ def _shadow(head: Waiting, pool: Pool, now: float, *, interactive_waits: bool) -
         replica.shadow = head
 
 
-def _end_shadows(pool: Pool, now: float, *, interactive_waits: bool) -> None:
-    """Take shadow reservations back that are held for nothing: what keeps their holder out is not what comes free."""
+def _end_shadows(pool: Pool, ranks: Sequence[int], now: float, *, interactive_waits: bool) -> None:
+    """Take shadow reservations back that are held for nothing.
+
+    What keeps their holder out is not what comes free, or somebody of its lane goes before it.
+    """
     for replica in pool:
         holder = replica.shadow
-        if holder is not None and not may_hold_shadow(holder, replica, now, interactive_waits=interactive_waits):
+        if holder is None:
+            continue
+        first = next((rank for rank in ranks if RANKED[rank][0] is holder.chosen.lane), holder.rank)
+        if first < holder.rank or not may_hold_shadow(holder, replica, now, interactive_waits=interactive_waits):
             replica.shadow = None
 
 

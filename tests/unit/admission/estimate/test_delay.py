@@ -8,11 +8,9 @@ from llmshed.admission.verdict import DelayTerms
 
 @pytest.mark.parametrize(
     ("release", "prefill", "wait", "prefill_binds"),
-    [(2.0, 1.0, 6.0, False), (1.0, 2.0, 6.0, True), (0.0, 0.0, 0.0, False), (float("inf"), 1.0, float("inf"), False)],
+    [(2.0, 3.0, 6.0, False), (1.0, 4.0, 6.0, True), (0.0, 0.0, 0.0, False), (float("inf"), 1.0, float("inf"), False)],
 )
-def test_the_later_term_over_the_share_times_the_factor(
-    release: float, prefill: float, wait: float, *, prefill_binds: bool
-) -> None:
+def test_the_later_term_times_the_factor(release: float, prefill: float, wait: float, *, prefill_binds: bool) -> None:
     terms = delay_terms(
         tokens_ahead=8_000,
         prefill_tokens_ahead=6_000,

@@ -71,18 +71,16 @@ def test_the_prefill_window_holds_back_what_the_budget_would_take() -> None:
     assert fits(candidate(400, 100), replica, 1.75)
 
 
-def test_nobody_passes_a_holder_that_lacks_nothing_but_the_window() -> None:
+def test_the_holder_of_the_shadow_reservation_may_exceed_what_is_in_flight_by_one_prompt() -> None:
     pool = pool_of(spec(prefill_tokens_per_second=10_000.0, prefill_inflight_tokens=3_000))
     running(pool, 1, 2_000, 100)
     (replica,) = pool
-    holder = replica.shadow = queued(pool, 2, 2_000, 100)
     assert not passes_window(candidate(2_000, 100, key=2), replica, 1.0)  # 2,000 of 3,000 are in flight
-    assert not passes_window(candidate(100, 100), replica, 1.0)
-    replica.take(charge(3, 80_000, 3_000), 1.0)
-    replica.first_token(1, 10.0)
-    replica.first_token(3, 10.0)
-    assert holder.total_tokens > replica.free_tokens  # now tokens lack too, and the window is for all
-    assert passes_window(candidate(100, 100), replica, 10.0)
+    replica.shadow = queued(pool, 2, 2_000, 100)
+    assert passes_window(candidate(2_000, 100, key=2), replica, 1.0)
+    assert passes_window(candidate(100, 100), replica, 1.0)  # it comes after those who were tried
+    replica.take(charge(3, 1_500, 100), 1.0)
+    assert not passes_window(candidate(2_000, 100, key=2), replica, 2.0)  # one that exceeded it is on its way
 
 
 def test_bulk_within_its_floor_goes_by_the_credit_of_the_floor() -> None:
