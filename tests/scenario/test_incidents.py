@@ -56,7 +56,6 @@ def test_batches_beside_bursts_are_all_done_and_nothing_is_untrue(bursts: BurstO
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(strict=False, reason="bulk's cap on replicas where prefill blocks all starts is not yet low enough")
 def test_bursts_beside_batches_are_hardly_slower_than_alone(bursts: BurstOutcome) -> None:
     assert bursts.slowdown <= 1.2
 

@@ -198,10 +198,15 @@ class AdmissionController:
                 pool.interactive_came(now)
         if verdict.arrival is Arrival.FIRST and verdict.pool is not None and verdict.reservation is not None:
             self._pools[verdict.pool].first_came(verdict, request.tenant, now)
-        return self._commit(request, self._policy, verdict, now)
+        return self._commit(request, self._policy, verdict, now, now)
 
-    def _commit(self, request: Request, policy: AdmissionPolicy, verdict: Verdict, now: float) -> list[Action]:
-        """Do what a verdict says: the only place that charges a request which comes from outside."""
+    def _commit(
+        self, request: Request, policy: AdmissionPolicy, verdict: Verdict, since: float, now: float
+    ) -> list[Action]:
+        """Do what a verdict says: the only place that charges a request which comes from outside.
+
+        `since` is when it began to wait, if it waits on; else now.
+        """
         match verdict.decision:
             case Decision.ADMIT:
                 pool = self._pools[verdict.pool or ""]
@@ -210,7 +215,7 @@ class AdmissionController:
                 self._tenant_use.charge(request.tenant, reservation_of(verdict))
                 return [self._dispatch(request, policy, verdict, replica, now, again=False)]
             case Decision.QUEUE:
-                return self._enqueue(request, policy, verdict, now)
+                return self._enqueue(request, policy, verdict, since, now)
             case Decision.REFUSE:
                 self._note_refusal(request, verdict, now)
                 return [Refuse(request.key, verdict)]
@@ -235,9 +240,11 @@ class AdmissionController:
         self._live[request.key] = _Live(request, verdict, replica.spec.name, policy, again)
         return Dispatch(request.key, replica.spec.name, verdict)
 
-    def _enqueue(self, request: Request, policy: AdmissionPolicy, verdict: Verdict, now: float) -> list[Action]:
+    def _enqueue(
+        self, request: Request, policy: AdmissionPolicy, verdict: Verdict, since: float, now: float
+    ) -> list[Action]:
         pool = self._pools[verdict.pool or ""]
-        waiting = waiting_of(request, policy, verdict, pool, now)
+        waiting = waiting_of(request, policy, verdict, pool, since, now)
         actions: list[Action] = [
             self._evict(out, displaced_verdict(out, waiting, pool, now), now) for out in make_room(waiting, pool, now)
         ]
@@ -306,7 +313,7 @@ class AdmissionController:
         if live.redispatched:
             return [released, Refuse(key, lost_again_verdict(live.verdict))]
         verdict = decide(live.request, self._surroundings(live.policy), _UNHEARD, now, without=live.replica)
-        actions = self._commit(live.request, live.policy, verdict, now)
+        actions = self._commit(live.request, live.policy, verdict, now, now)
         if key in self._live:
             self._live[key].redispatched = True
         elif (pool := self._roster.where_waits(key)) is not None:
@@ -376,7 +383,7 @@ class AdmissionController:
                 continue
             self._withdraw(pool, waiting.key, now)
             verdict = decide(waiting.request, self._surroundings(waiting.policy), _UNHEARD, now)
-            done = self._commit(waiting.request, waiting.policy, verdict, now)
+            done = self._commit(waiting.request, waiting.policy, verdict, waiting.joined_at, now)
             actions += moved_actions(done, waiting.key)
         return actions
 

@@ -15,19 +15,24 @@ from llmshed.admission.service.replica import AwaitedReplica
 from llmshed.admission.verdict import Decision, Verdict
 
 
-def waiting_of(request: Request, policy: AdmissionPolicy, verdict: Verdict, pool: Pool, now: float) -> Waiting:
-    """Return the waiting request of a verdict that queues; it ends with the residence or its last useful start."""
+def waiting_of(
+    request: Request, policy: AdmissionPolicy, verdict: Verdict, pool: Pool, since: float, now: float
+) -> Waiting:
+    """Return the waiting request of a verdict that queues; it ends with the residence or its last useful start.
+
+    `since` is when it began to wait, which is before now if it comes from another queue: it has one residence in all.
+    """
     if verdict.lane is None or verdict.intent is None or verdict.priority_class is None or verdict.replica is None:
         raise ValueError("a queueing verdict names lane, intent, class and replica")
     lane_policy = policy.lanes[verdict.lane]
     weight = policy.tenants[request.tenant].weight
     reservation = reservation_of(verdict)
     asker = Asker(request, verdict.lane, verdict.priority_class, weight, lane_policy)
-    wait_seconds = lane_policy.max_residence_seconds
+    expires_at = since + lane_policy.max_residence_seconds
     if asker.hurries:
         replica = pool.replicas[verdict.replica]
         option = Option(replica, verdict.output_ceiling_tokens or 0, reservation)
-        wait_seconds = min(wait_seconds, spare_seconds(asker, option, replica, pool, now))
+        expires_at = min(expires_at, now + spare_seconds(asker, option, replica, pool, now))
     return Waiting(
         request=request,
         chosen=Classification(verdict.intent, verdict.priority_class, verdict.lane),
@@ -36,8 +41,8 @@ def waiting_of(request: Request, policy: AdmissionPolicy, verdict: Verdict, pool
         verdict=verdict,
         reservation=reservation,
         replica=verdict.replica,
-        joined_at=now,
-        expires_at=now + wait_seconds,
+        joined_at=since,
+        expires_at=expires_at,
         weight=weight,
     )
 

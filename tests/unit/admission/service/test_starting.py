@@ -28,7 +28,7 @@ def test_a_wait_ends_with_the_residence_or_with_the_last_useful_start() -> None:
         (9.0, 21.0, 8.6),
     ]:
         hurried = request(1, deadline=deadline, first_token_deadline=first_token_deadline)
-        made = waiting_of(hurried, of, verdict, pool, 2.0)
+        made = waiting_of(hurried, of, verdict, pool, 2.0, 2.0)
         assert made.expires_at == pytest.approx(ends)
         assert (made.joined_at, made.weight, made.replica, made.total_tokens) == (2.0, 3.0, "r1", 500)
 
@@ -36,7 +36,7 @@ def test_a_wait_ends_with_the_residence_or_with_the_last_useful_start() -> None:
 def test_a_verdict_that_does_not_say_where_is_no_place_in_a_queue() -> None:
     pool = pool_of()
     with pytest.raises(ValueError, match="names lane"):
-        waiting_of(request(1), POLICY, replace(waiter(pool, 1).verdict, replica=None), pool, 0.0)
+        waiting_of(request(1), POLICY, replace(waiter(pool, 1).verdict, replica=None), pool, 0.0, 0.0)
 
 
 def test_room_is_made_by_the_newest_of_the_lowest_class() -> None:
@@ -72,3 +72,11 @@ def test_the_verdict_that_dispatches_tells_the_terms_of_now_and_the_estimate_of_
     assert verdict.equation.headroom_tokens == 20_400
     assert verdict.queue is not None
     assert verdict.queue.requests == 0
+
+
+def test_one_that_comes_from_another_queue_has_one_residence_in_all() -> None:
+    pool = pool_of(spec())
+    verdict = waiter(pool, 1).verdict
+    made = waiting_of(request(1), POLICY, verdict, pool, 3.0, 10.0)
+    assert verdict.lane is not None
+    assert (made.joined_at, made.expires_at) == (3.0, 3.0 + POLICY.lanes[verdict.lane].max_residence_seconds)
