@@ -28,6 +28,8 @@ def next_start(pool: Pool, now: float) -> tuple[Waiting, AwaitedReplica] | None:
     interactive_waits = len(pool.queues[Lane.INTERACTIVE]) > 0
     ranks = pool.waiting_ranks()
     _end_shadows(pool, ranks, now, interactive_waits=interactive_waits)
+    if interactive_waits:
+        _let_floor_come_first(pool, ranks, now)
     for rank in ranks:
         lane, priority_class = RANKED[rank]
         floor_only = above_waits and lane is Lane.BULK
@@ -86,6 +88,17 @@ def _shadow(head: Waiting, pool: Pool, now: float, *, interactive_waits: bool) -
         and may_hold_shadow(head, replica, now, interactive_waits=interactive_waits)
     ):
         replica.shadow = head
+
+
+def _let_floor_come_first(pool: Pool, ranks: Sequence[int], now: float) -> None:
+    """Give a vacant shadow reservation to bulk that its floor covers, before interactive work that has waited long.
+
+    While such work always waits, bulk would never come to it; how often it does is bounded by the floor.
+    """
+    rank = next((rank for rank in ranks if RANKED[rank][0] is Lane.BULK), None)
+    if rank is not None:
+        lane, priority_class = RANKED[rank]
+        _shadow(next(pool.queues[lane].in_order(priority_class, now)), pool, now, interactive_waits=True)
 
 
 def _end_shadows(pool: Pool, ranks: Sequence[int], now: float, *, interactive_waits: bool) -> None:

@@ -99,6 +99,25 @@ def test_bulk_goes_while_interactive_work_waits_only_within_its_floor() -> None:
     assert started(pool, 4.5) == [4]
 
 
+def test_bulk_within_its_floor_has_the_shadow_reservation_before_interactive_work_that_has_waited_long() -> None:
+    """Both lack room, and such work never ceases to wait: else bulk would never come to it."""
+    pool = pool_of(spec(gross_ceiling_tokens=10_000, guard_band_ratio=0.0))
+    (replica,) = pool
+    running(pool, 100, 8_000, 1_500)
+    replica.interactive_came(0.0)
+    queued(pool, 1, 2_000, 1_000)
+    queued(pool, 2, 2_000, 1_000, BULK)
+    assert started(pool, 9.0) == []
+    assert replica.shadow is not None
+    assert replica.shadow.key == 2
+    pool.give_back(replica, 100, 9.5)
+    assert started(pool, 9.5) == [1, 2]  # there is room for both
+    queued(pool, 3, 5_000, 1_000, now=9.5)
+    queued(pool, 4, 5_000, 1_000, BULK, now=9.5)
+    assert started(pool, 15.0) == []
+    assert replica.shadow.key == 3  # bulk's floor has yet to pay for its last prompt
+
+
 def test_bulk_of_a_pool_of_its_own_has_no_floor_and_no_bound() -> None:
     pool = pool_of(shared=False)
     for key in range(4):
