@@ -1,19 +1,26 @@
 """The controller under any order of events: nothing leaks, nothing is lent twice, every request ends once.
 
-The model keeps its own books: which request runs where with how many tokens, by the actions alone. After every step the
-controller's own `check`, its state and the model must agree.
+The model keeps its own books: who waits since when, and who runs where with how many tokens, by the actions alone.
+After every step the controller's own `check`, its state and the model must agree.
 """
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 import hypothesis.strategies as st
+import pytest
+from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from fakes.door import LANES, policy, request, spec
-from llmshed.admission.actions import Action, Dispatch, Refuse, Released
+from fakes.controller_books import RESIDENCE_SECONDS, Books
+from fakes.door import policy, queueing_lanes, request, spec
+from llmshed.admission.actions import Dispatch, Enqueue, Refuse, Released
 from llmshed.admission.controller import AdmissionController
 from llmshed.admission.events import (
     Arrived,
     BudgetChanged,
     Cancelled,
+    Draining,
     Event,
     Failed,
     Finished,
@@ -26,73 +33,109 @@ from llmshed.admission.events import (
     Tick,
 )
 from llmshed.admission.policy import LanePolicy, ReplicaBudget, TenantPolicy
-from llmshed.admission.request import Intent, Lane, PriorityClass
+from llmshed.admission.reasons import Reason
+from llmshed.admission.request import Intent, Lane, PriorityClass, Request
+from llmshed.admission.service.choice import MOST_LOOKED_AT
 from llmshed.admission.verdict import Decision
 
 TENANTS = {
-    "acme": TenantPolicy("acme", max_concurrent_requests=6, max_reserved_tokens=60_000),
-    "other": TenantPolicy("other", intents=frozenset({Intent.BULK}), top_class=PriorityClass.HIGH),
+    "acme": TenantPolicy("acme", max_concurrent_requests=9, max_reserved_tokens=90_000),
+    "bulky": TenantPolicy("bulky", intents=frozenset({Intent.BULK}), top_class=PriorityClass.HIGH),
+    "other": TenantPolicy("other", top_class=PriorityClass.HIGH, weight=3.0),
 }
 REPLICAS = ("r1", "r2", "r3")
+DECODE_SECONDS = 0.004
+"""Time of a token: at it most of what does not fit is worth a wait of some seconds."""
+TIMED = {Reason.QUEUE_TIMEOUT, Reason.DEADLINE_INFEASIBLE}
+OUTPUTS = st.sampled_from([None, 1, 100, 1_000, 9_000]) | st.integers(1, 9_000)
+PROMPTS = st.lists(st.sampled_from([10, 400, 4_000, 9_000]) | st.integers(0, 30_000), min_size=1, max_size=2)
+SECONDS = st.sampled_from([None, None, None, 0.5, 3.0, 40.0])
 
 
-class Door(RuleBasedStateMachine):
+def lanes_of(queue_requests: int, bulk_input: int | None = None) -> Mapping[Lane, LanePolicy]:
+    lanes = queueing_lanes(queue_requests, RESIDENCE_SECONDS[Lane.INTERACTIVE], RESIDENCE_SECONDS[Lane.BULK])
+    return lanes | {Lane.BULK: replace(lanes[Lane.BULK], max_input_tokens=bulk_input)}
+
+
+class Door(Books, RuleBasedStateMachine):
     """Random arrivals, endings, outages, budgets and reloads on one virtual clock."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.now = 0.0
-        self.keys = 0
-        self.controller = AdmissionController(policy(tenants=TENANTS))
-        self.held: dict[int, tuple[str, int]] = {}  # dispatched and not released: replica and tokens
-        self.live: list[int] = []  # dispatched and not ended
-        self.known: set[str] = set()
+        RuleBasedStateMachine.__init__(self)
+        Books.__init__(self)
 
-    def tell(self, event: Event) -> list[Action]:
-        """Perform the actions in the model's books."""
-        actions = self.controller.handle(event, self.now)
-        for action in actions:
-            match action:
-                case Dispatch(key, replica, verdict):
-                    assert key not in self.held
-                    assert verdict.decision is Decision.ADMIT
-                    assert verdict.reservation is not None
-                    assert verdict.equation is not None
-                    # Read before the charge: what was lent was free.
-                    assert verdict.reservation.total_tokens <= verdict.equation.headroom_tokens
-                    assert verdict.reservation.sequences <= verdict.equation.free_sequences
-                    self.held[key] = (replica, verdict.reservation.total_tokens)
-                    self.live.append(key)
-                case Released(key, replica, tokens):
-                    assert self.held.pop(key) == (replica, tokens)
-                case Refuse(key, verdict):
-                    assert key not in self.held
-                    assert verdict.reason is not None
-                    assert (verdict.retry_after_seconds is not None) == (verdict.status in {429, 503})
-                case unexpected:
-                    raise AssertionError(unexpected)
-        return actions
-
-    @initialize()
-    def one_replica(self) -> None:
+    @initialize(queue_requests=st.sampled_from([0, 2, 6, 30]), rate=st.sampled_from([None, 2_000.0, 50_000.0]))
+    def one_replica(self, queue_requests: int, rate: float | None) -> None:
+        self.rate = rate
+        self.queue_requests = queue_requests
+        self.controller = AdmissionController(policy(tenants=TENANTS, lanes=lanes_of(queue_requests)))
         self.come_up("r1", 96_000, 8)
 
     @rule(
-        prompts=st.lists(st.integers(0, 30_000), min_size=1, max_size=3),
-        output=st.none() | st.integers(1, 9_000),
-        copies=st.integers(1, 3),
+        prompts=PROMPTS,
+        output=OUTPUTS,
+        copies=st.sampled_from([1, 1, 3]),
         tenant=st.sampled_from(sorted(TENANTS)),
         intent=st.none() | st.sampled_from(Intent),
+        asked_class=st.none() | st.sampled_from(PriorityClass),
+        streamed=st.booleans(),
+        continuing=st.booleans(),
+        body=st.sampled_from([None, None, "a", "b"]),
+        first_token_in=SECONDS,
+        done_in=SECONDS,
     )
-    def arrive(self, prompts: list[int], output: int | None, copies: int, tenant: str, intent: Intent | None) -> None:
-        self.keys += 1
-        made = request(self.keys, prompts, output, copies=copies, tenant=tenant, asked_intent=intent)
+    def arrive(  # noqa: PLR0917 - one argument a field
+        self,
+        prompts: list[int],
+        output: int | None,
+        copies: int,
+        tenant: str,
+        intent: Intent | None,
+        asked_class: PriorityClass | None,
+        streamed: bool,  # noqa: FBT001 - drawn
+        continuing: bool,  # noqa: FBT001 - drawn
+        body: str | None,
+        first_token_in: float | None,
+        done_in: float | None,
+    ) -> None:
+        key = len(self.arrived) + 1
+        made = request(
+            key,
+            prompts,
+            output,
+            copies=copies,
+            tenant=tenant,
+            asked_intent=intent,
+            asked_class=asked_class,
+            streamed=streamed,
+            continuing=continuing,
+            fingerprint=body,
+            first_token_deadline=None if first_token_in is None else self.now + first_token_in,
+            deadline=None if done_in is None else self.now + done_in,
+        )
+        self.come(made)
+
+    @rule(times=st.integers(1, 20), size=st.sampled_from([400, 4_000, 20_000]))
+    def come_in_a_crowd(self, times: int, size: int) -> None:
+        for _ in range(times):
+            self.come(request(len(self.arrived) + 1, size, 200, tenant="other"))
+
+    def come(self, made: Request) -> None:
+        wakeup = self.controller.next_wakeup()
+        was_due = wakeup is not None and wakeup <= self.now
         expected = self.controller.assess(made, self.now)
-        before = set(self.held)
-        *_, answer = self.tell(Arrived(made))
-        assert isinstance(answer, Dispatch | Refuse)
-        if before <= set(self.held):  # nothing came due in between, so the question and the answer saw the same
-            assert answer.verdict == expected
+        self.arrived[made.key] = made
+        self.bounds[made.key] = self.queue_requests
+        told = [one for one in self.tell(Arrived(made)) if not isinstance(one, Released) and one.key == made.key]
+        assert isinstance(told[0], Dispatch | Enqueue | Refuse)
+        if not was_due:  # nothing came due in between, so the question and the answer saw the same
+            assert told[0].verdict == expected
+        if not isinstance(told[0], Refuse):
+            assert not self.draining
+            mine = [one.tokens for one in self.held.values() if one.request.tenant == made.tenant]
+            mine += [one.tokens for one in self.waiting.values() if one.request.tenant == made.tenant]
+            assert len(mine) <= (TENANTS[made.tenant].max_concurrent_requests or len(mine))
+            assert sum(mine) <= (TENANTS[made.tenant].max_reserved_tokens or sum(mine))
 
     @precondition(lambda self: self.live)
     @rule(data=st.data(), how=st.sampled_from(["finished", "failed", "held", "cancelled", "unsent"]))
@@ -101,7 +144,9 @@ class Door(RuleBasedStateMachine):
         event: Event
         match how:
             case "finished":
-                event = Finished(key, 1)
+                self.tell(FirstToken(key))
+                held = self.held[key]
+                event = Finished(key, data.draw(st.integers(1, held.sequences * held.ceiling)))
             case "failed":
                 event = Failed(key, engine_holds=False)
             case "held":
@@ -114,6 +159,14 @@ class Door(RuleBasedStateMachine):
         at_once = how in {"finished", "failed", "unsent"}
         assert at_once == any(isinstance(action, Released) and action.key == key for action in actions)
 
+    @precondition(lambda self: self.waiting)
+    @rule(data=st.data())
+    def leave_the_queue(self, data: st.DataObject) -> None:
+        key = data.draw(st.sampled_from(sorted(self.waiting)))
+        del self.waiting[key]
+        self.end_of(key)
+        self.tell(Cancelled(key, sent=False))
+
     @precondition(lambda self: self.live)
     @rule(data=st.data())
     def see_first_token(self, data: st.DataObject) -> None:
@@ -123,67 +176,144 @@ class Door(RuleBasedStateMachine):
     @rule(data=st.data())
     def bounce(self, data: st.DataObject) -> None:
         key = self.live.pop(data.draw(st.integers(0, len(self.live) - 1)))
-        lost, _ = self.held[key]
-        *_, answer = self.tell(NotSent(key))
-        assert isinstance(answer, Dispatch | Refuse)
-        if isinstance(answer, Dispatch):
-            assert answer.replica != lost
+        lost = self.held[key].replica
+        self.bounced.add(key)
+        told = [one for one in self.tell(NotSent(key)) if one.key == key]
+        assert isinstance(told[0], Released)
+        assert isinstance(told[1], Dispatch | Enqueue | Refuse)
+        if isinstance(told[1], Dispatch):
+            assert told[1].replica != lost
 
-    @rule(
-        name=st.sampled_from(REPLICAS),
-        gross=st.sampled_from([0, 10_000, 96_000]),
-        cap=st.integers(0, 8),
-    )
+    @rule(name=st.sampled_from(REPLICAS), gross=st.sampled_from([0, 20_000, 96_000]), cap=st.sampled_from([0, 3, 8]))
     def come_up(self, name: str, gross: int, cap: int) -> None:
-        self.known.add(name)
-        self.tell(ReplicaUp(spec(name, gross_ceiling_tokens=gross, hard_cap_sequences=cap, overrun_chunk_tokens=1_024)))
+        self.up.add(name)
+        made = spec(
+            name,
+            gross_ceiling_tokens=gross,
+            hard_cap_sequences=cap,
+            overrun_chunk_tokens=1_024,
+            prefill_tokens_per_second=self.rate,
+            decode_seconds_per_token=DECODE_SECONDS,
+        )
+        self.budgets[name] = made.budget
+        self.tell(ReplicaUp(made))
 
-    @precondition(lambda self: self.known)
-    @rule(data=st.data(), what=st.sampled_from(["down", "removed", "shrunk"]))
-    def trouble(self, data: st.DataObject, what: str) -> None:
-        name = data.draw(st.sampled_from(sorted(self.known)))
+    @precondition(lambda self: self.budgets)
+    @rule(
+        data=st.data(),
+        what=st.sampled_from(["down", "removed", "shrunk", "grown"]),
+        last_too=st.sampled_from([False, False, False, False, True]),
+    )
+    def trouble(self, data: st.DataObject, what: str, *, last_too: bool) -> None:
+        name = data.draw(st.sampled_from(sorted(self.budgets)))
+        if self.up == {name} and not last_too:
+            what = "grown"
         match what:
             case "down":
+                self.up.discard(name)
                 self.tell(ReplicaDown(name))
-            case "shrunk":
-                self.tell(BudgetChanged(name, ReplicaBudget(5_000, 0.1, 2)))
-            case _:
+            case "removed":
+                self.up.discard(name)
+                del self.budgets[name]
                 self.tell(ReplicaRemoved(name))
-                self.known.discard(name)
+            case _:
+                gross = 5_000 if what == "shrunk" else 60_000
+                self.budgets[name] = ReplicaBudget(gross, 0.1, 6, self.rate, DECODE_SECONDS)
+                self.tell(BudgetChanged(name, self.budgets[name]))
 
-    @rule(bulk=st.none() | st.integers(1_000, 20_000))
-    def reload(self, bulk: int | None) -> None:
-        lanes = LANES | {Lane.BULK: LanePolicy(bulk, None, 1_024)}
-        self.tell(PolicyChanged(policy(tenants=TENANTS, lanes=lanes)))
+    @rule(bulk=st.none() | st.integers(1_000, 20_000), queue_requests=st.sampled_from([0, 2, 6, 30]))
+    def reload(self, bulk: int | None, queue_requests: int) -> None:
+        self.queue_requests = queue_requests
+        self.tell(PolicyChanged(policy(tenants=TENANTS, lanes=lanes_of(queue_requests, bulk))))
 
-    @rule(seconds=st.floats(0.01, 200.0))
-    def wait(self, seconds: float) -> None:
-        self.now += seconds
+    @rule(seconds=st.sampled_from([0.01, 0.25, 1.0, 2.0]) | st.floats(0.01, 200.0), punctual=st.booleans())
+    def wait(self, seconds: float, *, punctual: bool) -> None:
+        until = self.now + seconds
+        while punctual and (wakeup := self.controller.next_wakeup()) is not None and wakeup <= until:
+            assert wakeup > self.now or self.now == 0.0 or not self.punctual
+            self.now = max(self.now, wakeup)
+            self.tell(Tick())
+            self.punctual = True
+        self.now = until
+        self.punctual = punctual
         self.tell(Tick())
+        self.punctual = True
 
     @invariant()
     def books_agree(self) -> None:
         assert self.controller.check() == ()
         state = self.controller.state(self.now)
         assert state.live_requests == len(self.live)
-        for replica in state.replicas:
-            held = [tokens for name, tokens in self.held.values() if name == replica.name]
-            assert replica.equation.active_tokens == sum(held)
-            assert replica.releasing_tokens <= replica.equation.active_tokens
+        for known in state.replicas:
+            held = [one for one in self.held.values() if one.replica == known.name]
+            assert known.equation.active_tokens == sum(one.tokens for one in held)
+            assert known.equation.active_sequences == sum(one.sequences for one in held)
+            assert known.releasing_tokens <= known.equation.active_tokens
+        waits = {
+            (one.lane, one.priority_class): (one.requests, one.tokens) for one in state.pools[0].queues if one.requests
+        }
+        for (lane, priority_class), counted in waits.items():
+            mine = [one for one in self.waiting.values() if (one.lane, one.priority_class) == (lane, priority_class)]
+            assert counted == (len(mine), sum(one.tokens for one in mine))
+        assert sum(count for count, _ in waits.values()) == len(self.waiting)
+
+    @invariant()
+    def time_is_kept(self) -> None:
         releasing = set(self.held) - set(self.live)
         wakeup = self.controller.next_wakeup()
-        assert (wakeup is not None) == bool(releasing)
+        assert (wakeup is not None) == bool(releasing or self.waiting)
+        for one in self.waiting.values():
+            assert self.now < one.residence_ends
+            assert all(self.now < at for at in (one.request.deadline, one.request.first_token_deadline) if at)
+
+    @invariant()
+    def nobody_waits_for_nothing(self) -> None:
+        """An equal newcomer would not be dispatched at once where one waits that was tried before it."""
+        for one in self.waiting.values():
+            same = [w for w in self.waiting.values() if (w.lane, w.priority_class) == (one.lane, one.priority_class)]
+            if len(same) > MOST_LOOKED_AT or one.request.key in self.bounced:
+                continue
+            twin = replace(
+                one.request, key=-1, fingerprint=None, deadline=None, first_token_deadline=None, tenant="other"
+            )
+            twin = replace(
+                twin,
+                asked_intent=Intent.INTERACTIVE if one.lane is Lane.INTERACTIVE else Intent.BULK,
+                asked_class=one.priority_class,
+            )
+            assert self.controller.assess(twin, self.now).decision is not Decision.ADMIT, one
 
     def teardown(self) -> None:
         """Everything ends: then nothing may be left, however long the engines hold on."""
-        while self.live:
-            self.tell(Cancelled(self.live.pop(), sent=True))
-        while (wakeup := self.controller.next_wakeup()) is not None:
-            self.now = max(self.now, wakeup)
-            self.tell(Tick())
+        if not self.arrived:
+            return
+        self.tell(Draining())
+        self.draining = True
+        while self.live or (wakeup := self.controller.next_wakeup()) is not None:
+            if self.live:
+                self.tell(Cancelled(self.live.pop(), sent=True))
+            else:
+                assert wakeup is not None
+                self.now = max(self.now, wakeup)
+                self.tell(Tick())
         assert self.held == {}
+        assert self.waiting == {}
+        assert self.ended == set(self.arrived)
         assert sum(replica.equation.active_tokens for replica in self.controller.state(self.now).replicas) == 0
         assert self.controller.check() == ()
 
 
+class Longer(Door):
+    """The same, searched for longer."""
+
+
+class Longest(Door):
+    """The same with the figures of reliability goal R1 (a)."""
+
+
 TestDoor = Door.TestCase
+TestDoor.settings = settings(max_examples=25, stateful_step_count=40)
+TestLonger = pytest.mark.slow(Longer.TestCase)
+TestLonger.settings = settings(max_examples=50, stateful_step_count=50)
+TestLongest = pytest.mark.soak(pytest.mark.timeout(3_000)(Longest.TestCase))
+TestLongest.settings = settings(max_examples=1_000, stateful_step_count=100)
