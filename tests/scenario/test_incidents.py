@@ -56,11 +56,6 @@ def test_batches_beside_bursts_are_all_done_and_nothing_is_untrue(bursts: BurstO
 
 
 @pytest.mark.slow
-def test_bursts_beside_batches_are_hardly_slower_than_alone(bursts: BurstOutcome) -> None:
-    assert bursts.slowdown <= 1.2
-
-
-@pytest.mark.slow
 def test_a_surge_leaves_nothing_behind() -> None:
     """A quarter of the replicas and of the traffic: about 3 requests a second are what two of them carry."""
     outcome = run_surge(Surge(1.5, 6.0, calm_seconds=100.0, surge_seconds=60.0), replicas=2)
