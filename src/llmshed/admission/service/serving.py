@@ -34,7 +34,7 @@ def next_start(pool: Pool, now: float) -> tuple[Waiting, AwaitedReplica] | None:
         lane, priority_class = RANKED[rank]
         floor_only = above_waits and lane is Lane.BULK
         if above_waits and not floor_only:
-            return None
+            continue
         in_order = pool.queues[lane].in_order(priority_class, now)
         head = next(in_order)
         _shadow(head, pool, now, interactive_waits=interactive_waits)

@@ -99,6 +99,18 @@ def test_bulk_goes_while_interactive_work_waits_only_within_its_floor() -> None:
     assert started(pool, 4.5) == [4]
 
 
+def test_bulk_goes_within_its_floor_though_several_interactive_classes_wait() -> None:
+    pool = pool_of(spec(guard_band_ratio=0.0, bulk=BulkShare(prefill_cap_ratio=1.0, prefill_floor_ratio=1.0)))
+    (replica,) = pool
+    running(pool, 100, 85_000, 1_000)  # 10,000 are free
+    queued(pool, 1, 10_000, 1_000)
+    queued(pool, 2, 10, 10, Lane.INTERACTIVE, LOW)  # would fit, and stands behind the other
+    replica.interactive_came(0.0)
+    queued(pool, 3, 3_000, 1_000, BULK)
+    queued(pool, 4, 10, 10, BULK, LOW)
+    assert started(pool, 0.0) == [3]
+
+
 def test_bulk_within_its_floor_has_the_shadow_reservation_before_interactive_work_that_has_waited_long() -> None:
     """Both lack room, and such work never ceases to wait: else bulk would never come to it."""
     pool = pool_of(spec(gross_ceiling_tokens=10_000, guard_band_ratio=0.0))
