@@ -1,6 +1,6 @@
 """The admission equation with its numbers, so that every decision can be printed as it was taken."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
 def overrun_tokens(ceiling_tokens: int, chunk_tokens: int) -> int:
@@ -14,8 +14,7 @@ def overrun_tokens(ceiling_tokens: int, chunk_tokens: int) -> int:
     return -ceiling_tokens % chunk_tokens
 
 
-@dataclass(frozen=True, slots=True)
-class Reservation:
+class Reservation(NamedTuple):
     """R, in tokens, as a sum of its three terms over all sequences of a request."""
 
     input_tokens: int
@@ -29,8 +28,7 @@ class Reservation:
         return self.input_tokens + self.output_tokens + self.overrun_tokens
 
 
-@dataclass(frozen=True, slots=True)
-class Equation:
+class Equation(NamedTuple):
     """H = G - gG - A - Q of one replica, and its sequence seats, at one instant; all in tokens or sequences."""
 
     gross_ceiling_tokens: int

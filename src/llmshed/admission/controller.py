@@ -136,7 +136,7 @@ class AdmissionController:
         """Return the clock reading at which the core wants a `Tick`; None while nothing is timed."""
         times = [replica.ledger.next_release() for replica in self._replicas.values()]
         times += [pool.next_wakeup() for pool in self._pools.values()]
-        return min((at for at in times if at is not None), default=None)
+        return min([at for at in times if at is not None], default=None)
 
     def gate(self, tenant: str, now: float) -> Verdict | None:
         """Return the refusal that needs no body to be read (draining, no replica at all, quota), or None."""

@@ -6,7 +6,8 @@ between replicas. All of it is read together and nothing is charged here, so a r
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from llmshed.admission.echo import Arrival, Echo
 from llmshed.admission.lanes import Classification, allowed_class, allowed_intent, lane_of
@@ -28,8 +29,7 @@ DRAINING_RETRY_SECONDS = 1.0
 """Wait told while draining: another gateway, or this one restarted, takes the next try."""
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(NamedTuple):
     """What a decision looks at beside the request; nothing in it is changed.
 
     Args:

@@ -1,14 +1,16 @@
 """A request as it would run on each replica, and the choice between them."""
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from llmshed.admission.budget import Equation, Reservation
+from llmshed.admission.echo import Arrival
 from llmshed.admission.lanes import Classification, output_ceiling
 from llmshed.admission.policy import LanePolicy, ModelLimits, ReplicaSpec
+from llmshed.admission.reasons import Reason
 from llmshed.admission.replica import Replica
 from llmshed.admission.request import Lane, Request
-from llmshed.admission.verdict import AcceptedMaximums, Decision, Verdict
+from llmshed.admission.verdict import AcceptedMaximums, Decision, DelayTerms, QueueTerms, Verdict, WindowTerms
 from llmshed.routing.choose import Candidate, most_headroom
 
 
@@ -38,21 +40,29 @@ class Option(NamedTuple):
         most = self.replica.spec.max_shared_prompt_tokens
         return lane is not Lane.BULK or most is None or request.longest_prompt_tokens <= most
 
-    def verdict(
+    def verdict(  # noqa: PLR0913 - the terms of a verdict, by keyword
         self,
         decision: Decision,
         chosen: Classification,
         lane_policy: LanePolicy,
         equation: Equation | None = None,
-        **terms: Any,
+        *,
+        reason: Reason | None = None,
+        retry_after_seconds: float | None = None,
+        detail: str = "",
+        delay: DelayTerms | None = None,
+        window: WindowTerms | None = None,
+        queue: QueueTerms | None = None,
+        arrival: Arrival | None = None,
     ) -> Verdict:
         """Return a verdict that carries every number of this option, the replica's equation now if none is given.
 
-        `terms` are further fields of the verdict: it is built once, since each copy costs a tenth of a decision.
+        The other terms are as `Verdict` tells them, all of them here: copies of a verdict cost as much as deciding.
         """
         spec = self.replica.spec
         return Verdict(
             decision,
+            reason,
             lane=chosen.lane,
             intent=chosen.intent,
             priority_class=chosen.priority_class,
@@ -63,7 +73,12 @@ class Option(NamedTuple):
             pool=spec.pool,
             profile=spec.profile,
             maximums=accepted_maximums(lane_policy, spec.limits),
-            **terms,
+            retry_after_seconds=retry_after_seconds,
+            detail=detail,
+            delay=delay,
+            window=window,
+            queue=queue,
+            arrival=arrival,
         )
 
 

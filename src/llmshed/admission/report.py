@@ -1,7 +1,6 @@
 """A verdict as plain values: the JSON of `llmshed classify`, `/admin/classify` and the decision log."""
 
 import math
-from dataclasses import asdict
 from typing import Any
 
 from llmshed.admission.budget import Equation, Reservation
@@ -36,7 +35,7 @@ def verdict_report(verdict: Verdict, request: Request) -> dict[str, Any]:
         "replica": verdict.replica,
         "pool": verdict.pool,
         "profile": verdict.profile,
-        "maximums": None if verdict.maximums is None else asdict(verdict.maximums),
+        "maximums": None if verdict.maximums is None else verdict.maximums._asdict(),
         "retry_after_seconds": verdict.retry_after_seconds,
         "detail": _detail(verdict),
         "advice": [advice.value for advice in verdict.advice],

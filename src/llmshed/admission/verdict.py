@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from llmshed.admission.budget import Equation, Reservation
 from llmshed.admission.echo import Arrival
@@ -26,8 +27,7 @@ class Advice(StrEnum):
     DEDICATED_POOL = "dedicated_pool"
 
 
-@dataclass(frozen=True, slots=True)
-class AcceptedMaximums:
+class AcceptedMaximums(NamedTuple):
     """The limits told to a refused caller, in tokens; None is no bound.
 
     They are those of the lane that the classifier chose, or of one that the model's pools take if they do not take it.
@@ -38,8 +38,7 @@ class AcceptedMaximums:
     max_total_tokens: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class QueueTerms:
+class QueueTerms(NamedTuple):
     """A lane's queue in one pool when it was asked, and its bounds."""
 
     requests: int
@@ -49,8 +48,7 @@ class QueueTerms:
     max_residence_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class WindowTerms:
+class WindowTerms(NamedTuple):
     """The prefill window of a replica when it was asked; tokens are prompt tokens that its cache does not hold.
 
     Args:
@@ -70,8 +68,7 @@ class WindowTerms:
     bulk_credit_tokens: float
 
 
-@dataclass(frozen=True, slots=True)
-class DelayTerms:
+class DelayTerms(NamedTuple):
     """The delay estimate of a request on one replica, term by term: docs/delay-estimate.md has the equation.
 
     Args:
@@ -102,9 +99,9 @@ class DelayTerms:
         return self.prefill_seconds > self.release_seconds / self.share
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Verdict:
-    """One decision and its grounds.
+    """One decision and its grounds; nobody changes one, but to make a frozen one would take three times as long.
 
     Args:
         decision: what is to happen.

@@ -33,21 +33,6 @@ def delay_terms(
     )
 
 
-def with_promised(delay: DelayTerms, promised_seconds: float) -> DelayTerms:
-    """Return the estimate with what was promised to others before."""
-    return DelayTerms(
-        tokens_ahead=delay.tokens_ahead,
-        prefill_tokens_ahead=delay.prefill_tokens_ahead,
-        release_seconds=delay.release_seconds,
-        prefill_seconds=delay.prefill_seconds,
-        share=delay.share,
-        factor=delay.factor,
-        wait_seconds=delay.wait_seconds,
-        own_seconds=delay.own_seconds,
-        promised_seconds=promised_seconds,
-    )
-
-
 def raw_wait_seconds(release_seconds: float, prefill_seconds: float, share: float) -> float:
     """Return the estimate at a factor of 1; the share, above 0, is held to its least value."""
     return max(release_seconds / max(share, LEAST_SHARE), prefill_seconds)

@@ -47,19 +47,20 @@ class ReleaseShares:
 
     def left_for(self, rank: int, now: float) -> float:
         """Return the part of what comes free that higher ranks leave to this one: 1 for the highest, at least 0.02."""
-        if rank == 0:
-            self._fade(now)
-            return 1.0
-        return self.left(now)[rank]
+        self._fade(now)
+        return self._left(sum(self._taken_tokens[:rank]))
 
     def left(self, now: float) -> list[float]:
         """Return the part that is left for each rank."""
         self._fade(now)
+        return [self._left(tokens) for tokens in accumulate(self._taken_tokens[:-1], initial=0.0)]
+
+    def _left(self, taken_tokens: float) -> float:
+        """Return what is left beside the tokens that higher ranks took."""
         if self._released_tokens <= 0.0:
-            return [1.0] * SERVICE_RANKS
-        released, releases = self._released_tokens, self._releases
-        taken = accumulate(self._taken_tokens[:-1], initial=0.0)
-        return [max(LEAST_SHARE, 1.0 - tokens / released * releases / (releases + PRIOR_RELEASES)) for tokens in taken]
+            return 1.0
+        taken = taken_tokens / self._released_tokens
+        return max(LEAST_SHARE, 1.0 - taken * self._releases / (self._releases + PRIOR_RELEASES))
 
     def _fade(self, now: float) -> None:
         if self._at is None:

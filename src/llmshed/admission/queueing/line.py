@@ -126,6 +126,9 @@ class LaneQueue:
 
     def take_expired(self, now: float) -> list[Waiting]:
         """Take out those whose time is over, and return them in the order of their expiry."""
+        self._now = now
+        if not self._waiting:
+            return []
         self._age(now)
         return [self.leave(key) for key in self._expiries.take_due(now)]
 

@@ -7,10 +7,9 @@ queue, and last the lane's residence by the later of its two terms, tokens or pr
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from llmshed.admission.echo import Arrival
-from llmshed.admission.estimate.delay import with_promised
 from llmshed.admission.explain import fit_sentence, wait_sentence
 from llmshed.admission.lanes import Classification
 from llmshed.admission.options import Option
@@ -68,20 +67,22 @@ def choose(
     reason = _binding(best, places, asker, pool, now)
     equation = best.replica.equation_before(best.delay.tokens_ahead)
     queue = pool.queue_terms(asker.lane, asker.lane_policy)
-    terms: dict[str, Any] = {"delay": best.delay}
+    delay, retry_after_seconds, detail = best.delay, None, ""
     if reason is not None:
-        delay, seconds = _told(best.delay, pool.learnt.promised_seconds(asker.rank, now))
+        delay, retry_after_seconds = _told(delay, pool.learnt.promised_seconds(asker.rank, now))
         detail = wait_sentence(best.option.reservation, equation, delay, queue)
-        terms = {"reason": reason, "retry_after_seconds": seconds, "detail": detail, "delay": delay}
     return best.option.verdict(
         Decision.QUEUE if reason is None else Decision.REFUSE,
         chosen,
         asker.lane_policy,
         equation,
+        reason=reason,
+        retry_after_seconds=retry_after_seconds,
+        detail=detail,
+        delay=delay,
         window=best.replica.window.terms(now),
         queue=queue,
         arrival=arrival,
-        **terms,
     )
 
 
@@ -124,7 +125,7 @@ def refused(verdict: Verdict, reason: Reason, promised_seconds: float) -> Verdic
 def _told(delay: DelayTerms, promised_seconds: float) -> tuple[DelayTerms, float]:
     """Return the estimate with what was promised before, and the wait that is told."""
     wait = delay.wait_seconds + promised_seconds if math.isfinite(delay.wait_seconds) else UNKNOWN_RETRY_SECONDS
-    return with_promised(delay, promised_seconds), wait
+    return delay._replace(promised_seconds=promised_seconds), wait
 
 
 def _admit(place: Place, asker: Asker, chosen: Classification, now: float, arrival: Arrival | None) -> Verdict:

@@ -93,6 +93,7 @@ class Pool:
         self.changed = True
         self.queues[waiting.chosen.lane].join(waiting, now)
         self._waiting[waiting.key] = waiting
+        self._options[waiting.key] = {waiting.replica: waiting.reservation}
         self._requests[waiting.rank] += 1
         self._sizes[waiting.rank].add(waiting.key, waiting.least_tokens)
         self._tell_bulk(now)
@@ -125,7 +126,7 @@ class Pool:
 
     def reservation_on(self, waiting: Waiting, replica: AwaitedReplica) -> Reservation | None:
         """Return what a waiting request would hold on a replica; None where it could never run."""
-        known = self._options.setdefault(waiting.key, {})
+        known = self._options[waiting.key]
         name = replica.spec.name
         if name not in known:
             (option,) = options_on((replica,), waiting.request, waiting.lane_policy)
@@ -135,7 +136,7 @@ class Pool:
 
     def keep_off(self, key: int, name: str) -> None:
         """Never serve a waiting request on that replica, which was lost before it read it and may still count as up."""
-        self._options.setdefault(key, {})[name] = None
+        self._options[key][name] = None
 
     def came_up(self, name: str) -> None:
         """Ask anew what waiting requests would hold on a replica that came up, since its numbers may be others."""
@@ -274,7 +275,7 @@ class Pool:
         self._charge(waiting, -1)
         del self._waiting[waiting.key]
         self._requests[waiting.rank] -= 1
-        self._options.pop(waiting.key, None)
+        del self._options[waiting.key]
         self._sizes[waiting.rank].discard(waiting.key)
         self._tell_bulk(now)
 

@@ -38,9 +38,12 @@ def next_start(pool: Pool, now: float) -> tuple[Waiting, AwaitedReplica] | None:
         in_order = pool.queues[lane].in_order(priority_class, now)
         head = next(in_order)
         _shadow(head, pool, now, interactive_waits=interactive_waits)
-        roomy = _roomy(pool, rank)
-        looked = [head, *islice(in_order, MOST_LOOKED_AT - 1)] if roomy else [head]
-        found = _first_fit(looked, roomy, pool, now, floor_only=floor_only)
+        looked, roomy = [head], _roomy(pool, rank)
+        usable = [replica for replica in roomy if replica.window.admits(lane, 0, now)]
+        found = _first_fit(looked, usable, pool, now, floor_only=floor_only)
+        if found is None and roomy:
+            looked += islice(in_order, MOST_LOOKED_AT - 1)
+            found = _first_fit(looked[1:], usable, pool, now, floor_only=floor_only)
         if found is not None:
             return found
         _look_again(looked, roomy, pool, now)
@@ -57,10 +60,8 @@ def _roomy(pool: Pool, rank: int) -> list[AwaitedReplica]:
 
 
 def _first_fit(
-    looked: Sequence[Waiting], roomy: Sequence[AwaitedReplica], pool: Pool, now: float, *, floor_only: bool
+    looked: Sequence[Waiting], usable: Sequence[AwaitedReplica], pool: Pool, now: float, *, floor_only: bool
 ) -> tuple[Waiting, AwaitedReplica] | None:
-    lane = looked[0].chosen.lane
-    usable = [replica for replica in roomy if replica.window.admits(lane, 0, now)]
     if not usable:
         return None
     for waiting in looked:

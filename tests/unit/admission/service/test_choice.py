@@ -198,5 +198,5 @@ def test_a_refusal_tells_its_wait_with_what_was_promised_before() -> None:
     assert (told.retry_after_seconds, told.decision, told.reason) == (5.0, Decision.REFUSE, Reason.QUEUE_FULL)
     assert told.delay is not None
     assert told.delay.promised_seconds == 3.0
-    endless = refused(replace(waits, delay=replace(delay, wait_seconds=math.inf)), Reason.QUEUE_FULL, 3.0)
+    endless = refused(replace(waits, delay=delay._replace(wait_seconds=math.inf)), Reason.QUEUE_FULL, 3.0)
     assert endless.retry_after_seconds == UNKNOWN_RETRY_SECONDS
