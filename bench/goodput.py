@@ -6,7 +6,7 @@ give equal figures. The full grid takes two processes about half an hour and rem
 `bench/results`, so that it may be cut short; it writes `bench/data/goodput.csv` and the drawings of `docs/`, and prints
 the tables of docs/performance.md. The reduced one takes a minute or two, for a slice of one trace before one kind of
 replica, and writes nothing. `--case azure_conv/llama-3-8b-a10g/pow2` runs ours in one case of the whole grid, in less
-than a minute, and prints it beside what was kept of the other policies.
+than a minute, and prints it beside what was kept of the other policies. `--again ours` runs that policy anew in all.
 """
 
 import sys
@@ -19,7 +19,7 @@ from pathlib import Path
 from goodput_case import case_named, case_report
 from goodput_cases import CASES, ROOT, Case, data_folder
 from goodput_grid import Remembered, find_1x, measured_cells
-from goodput_rows import Row, from_csv, rows_of, to_csv
+from goodput_rows import Row, from_csv, measured_again, rows_of, to_csv
 from goodput_tables import drawing, tables
 
 from llmshed.whatif.gates.table import OURS
@@ -59,6 +59,9 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser = ArgumentParser(description="Goodput of every policy at 1x, 2x, 5x and 10x.")
     chosen = parser.add_mutually_exclusive_group()
     chosen.add_argument("--full", action="store_true", help="run the whole grid")
+    chosen.add_argument(
+        "--again", metavar="POLICIES", help="run some policies anew, with commas between; keep the rest"
+    )
     chosen.add_argument("--drawn", action="store_true", help="draw and print what was kept of it")
     chosen.add_argument("--case", metavar="TRACE/REPLICA/CEILINGS", help="run ours in one case")
     parser.add_argument(
@@ -71,6 +74,10 @@ def main(arguments: Sequence[str] = ()) -> None:
     elif not (data_folder() / "traces").is_dir():
         print(f"\ngoodput: not measured, since there are no traces in {data_folder()}; TEST_DATA names another folder")
         return
+    elif asked.again is not None:
+        kept = from_csv(ROWS.read_text("utf-8"))
+        rows = measured_again(kept, asked.again.split(","), Remembered(REMEMBERED, PROCESSES).measure)
+        ROWS.write_text(to_csv(rows), encoding="utf-8")
     elif asked.full:
         rows = measured(CASES, Remembered(REMEMBERED, PROCESSES))
         ROWS.write_text(to_csv(rows), encoding="utf-8")

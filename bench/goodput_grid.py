@@ -12,6 +12,7 @@ from goodput_cases import SCALES, STEP_TIME_ERRORS, Case, Cell, sliced
 from goodput_runs import Figures, key_of, kv_tokens, run_cell
 
 from llmshed.whatif.gates.levels import RESERVES, WORTHS
+from llmshed.whatif.gates.table import OURS
 from llmshed.workload.ceilings import CeilingRule
 
 Results = Mapping[Cell, Figures]
@@ -139,11 +140,19 @@ def grid_cells(case: Case, first: float, tokens: int) -> list[Cell]:
     cells: list[Cell] = []
     for scale in SCALES:
         rate = scale * first
-        cells += [Cell(case, policy, rate) for policy in OTHERS]
+        cells += cells_beside_the_oracle(case, rate)
         cells += [_oracle(case, rate, tokens, sort) for sort in (_FIRST_SORT, *_OTHER_SORTS)]
-        if is_doubted(case):
-            cells += [Cell(case, policy, rate, clients="sdk") for policy in ("ours", "none")]
-            cells += [Cell(case, "ours", rate, step_time_error=error) for error in STEP_TIME_ERRORS]
+    return cells
+
+
+def cells_beside_the_oracle(case: Case, rate: float) -> list[Cell]:
+    """Return the runs of all others: ours with clients that retry too, where ceilings are near the true lengths."""
+    cells = [Cell(case, policy, rate) for policy in OTHERS]
+    if case.ceiling is CeilingRule.POW2:
+        cells.append(Cell(case, OURS, rate, clients="sdk"))
+    if is_doubted(case):
+        cells.append(Cell(case, "none", rate, clients="sdk"))
+        cells += [Cell(case, OURS, rate, step_time_error=error) for error in STEP_TIME_ERRORS]
     return cells
 
 

@@ -2,12 +2,12 @@
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from typing import Any
 
-from goodput_cases import SCALES, STEP_TIME_ERRORS, Case, Cell
-from goodput_grid import OTHERS, Results, best_oracle_of, is_doubted, misled_oracles
+from goodput_cases import CASES, SCALES, Case, Cell
+from goodput_grid import Measure, Results, best_oracle_of, cells_beside_the_oracle, is_doubted, misled_oracles
 from goodput_runs import Figures
 
 _WHOLE = frozenset({"replicas", "hurry"})
@@ -91,6 +91,22 @@ def rows_of(first: Mapping[Case, float], results: Results) -> list[Row]:
     ]
 
 
+def measured_again(rows: Sequence[Row], policies: Collection[str], measure: Measure) -> list[Row]:
+    """Return all rows, those of some policies measured anew at the rates at which they were; none is the oracle."""
+    cases = {(case.trace, case.replica, case.ceiling.value): case for case in CASES}
+    rates = {(row.place, row.scale): row.rate for row in rows}
+    cells = {
+        (place, scale): [cell for cell in cells_beside_the_oracle(cases[place], rate) if cell.policy in policies]
+        for (place, scale), rate in rates.items()
+    }
+    results = measure(tuple(cell for some in cells.values() for cell in some))
+    again: list[Row] = []
+    for place, scale in rates:
+        again += [_row(cell, scale, results[cell]) for cell in cells[place, scale]]
+        again += [row for row in rows if (row.place, row.scale) == (place, scale) and row.policy not in policies]
+    return again
+
+
 def to_csv(rows: Iterable[Row]) -> str:
     """Return rows as text with a head line."""
     text = io.StringIO()
@@ -116,12 +132,9 @@ def _value(name: str, text: str) -> Any:
 
 
 def _kept(case: Case, rate: float, results: Results) -> Iterator[Cell]:
-    yield from (Cell(case, policy, rate) for policy in OTHERS)
-    best = best_oracle_of(case, rate, results)
-    yield best
+    yield from cells_beside_the_oracle(case, rate)
+    yield best_oracle_of(case, rate, results)
     if is_doubted(case):
-        yield from (Cell(case, policy, rate, clients="sdk") for policy in ("ours", "none"))
-        yield from (Cell(case, "ours", rate, step_time_error=error) for error in STEP_TIME_ERRORS)
         yield from misled_oracles(case, rate, results)
 
 

@@ -7,6 +7,7 @@ from goodput_grid import ORACLE, OTHERS
 from goodput_rows import Row
 
 from llmshed.rendering.plots import Caption, curve
+from llmshed.whatif.gates.table import OURS
 from llmshed.workload.ceilings import CeilingRule
 
 POLICIES = (*OTHERS, ORACLE)
@@ -53,7 +54,7 @@ def tables(rows: Iterable[Row]) -> dict[str, str]:
         "mix": _by_policy(first, lambda place, policy: _mix(book.row(place, policy, SCALES[-1]))),
         "latency": _by_policy(first, lambda place, policy: _latency(book.row(place, policy, SCALES[-1]))),
         "errors": _errors(book, doubted),
-        "clients": _clients(book, doubted),
+        "clients": _clients(book, first),
     }  # fmt: skip
 
 
@@ -118,16 +119,22 @@ def _errors(book: Book, places: Sequence[Place]) -> str:
 
 
 def _clients(book: Book, places: Sequence[Place]) -> str:
-    columns = [(policy, clients) for policy in ("ours", "none") for clients in ("none", "sdk")]
-    told = {"none": "give up", "sdk": "SDK"}
+    """Return how flat ours is with clients that give up and with those that retry, against the oracle and itself."""
 
-    def cell(place: Place, policy: str, clients: str) -> str:
-        return _scales(lambda scale: book.relative(place, policy, scale, clients))
+    def itself(place: Place, clients: str) -> str:
+        first = book.row(place, OURS, SCALES[0], clients).good_tokens
+        return _scales(lambda scale: book.row(place, OURS, scale, clients).good_tokens / first)
 
+    def beside(place: Place, clients: str) -> str:
+        return _scales(lambda scale: book.relative(place, OURS, scale, clients))
+
+    models = {"none": "give up", "sdk": "SDK"}
     body = [
-        [place[0], _short(place[1]), *(cell(place, policy, clients) for policy, clients in columns)] for place in places
+        [place[0], _short(place[1]), *(text(place, clients) for text in (itself, beside) for clients in models)]
+        for place in places
     ]
-    return _table(["trace", "GPU", *(f"`{policy}`, {told[clients]}" for policy, clients in columns)], body)
+    heads = [f"{told}, {of}" for of in ("% of its own 1x", "% of the oracle's 1x") for told in models.values()]
+    return _table(["trace", "GPU", *heads], body)
 
 
 def _scales(share: Callable[[float], float]) -> str:
