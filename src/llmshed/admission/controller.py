@@ -98,6 +98,7 @@ class AdmissionController:
         actions += self._evict_expired(now)
         match event:
             case Arrived(request):
+                actions += self._serve_due(now)  # it may pass only those who were tried
                 actions += self._arrive(request, now)
             case FirstToken(key):
                 self._first_token(key, now)
@@ -128,9 +129,7 @@ class AdmissionController:
                 assert_never(event)
         for pool in self._pools.values():
             pool.learnt.advance(now)
-            if pool.is_due(now):
-                actions += self._serve(pool, now)
-        return actions
+        return actions + self._serve_due(now)
 
     def next_wakeup(self) -> float | None:
         """Return the clock reading at which the core wants a `Tick`; None while nothing is timed."""
@@ -246,12 +245,16 @@ class AdmissionController:
         pool = self._pools[verdict.pool or ""]
         waiting = waiting_of(request, policy, verdict, pool, since, now)
         actions: list[Action] = [
-            self._evict(out, displaced_verdict(out, waiting, pool, now), now) for out in make_room(waiting, pool, now)
+            self._evict(pool, out, displaced_verdict(out, waiting, pool, now), now)
+            for out in make_room(waiting, pool, now)
         ]
         pool.join(waiting, now)
         pool.note_accepted(verdict)
         self._tenant_use.charge(request.tenant, waiting.reservation)
         return [*actions, Enqueue(request.key, pool.name, verdict)]
+
+    def _serve_due(self, now: float) -> list[Action]:
+        return [action for pool in self._pools.values() if pool.is_due(now) for action in self._serve(pool, now)]
 
     def _serve(self, pool: Pool, now: float) -> list[Action]:
         """Dispatch all who may start in a pool, in the order of service."""
@@ -296,7 +299,7 @@ class AdmissionController:
         """End a request whose answer nobody takes; its tokens stay while the engine may still work on it."""
         pool = self._roster.where_waits(key)
         if pool is not None:
-            self._withdraw(pool, key, now)
+            self._forget_wait(pool, pool.leave(key, now))
             return []
         live = self._live.pop(key)
         if not engine_holds:
@@ -314,25 +317,27 @@ class AdmissionController:
             return [released, Refuse(key, lost_again_verdict(live.verdict))]
         verdict = decide(live.request, self._surroundings(live.policy), _UNHEARD, now, without=live.replica)
         actions = self._commit(live.request, live.policy, verdict, now, now)
-        if key in self._live:
-            self._live[key].redispatched = True
-        elif (pool := self._roster.where_waits(key)) is not None:
-            self._lost_once.add(key)
+        self._note_lost_once(key)
+        if (pool := self._roster.where_waits(key)) is not None:
             pool.keep_off(key, live.replica)
         return [released, *actions]
 
-    def _withdraw(self, pool: Pool, key: int, now: float) -> Waiting:
-        """Take a waiting request out without a dispatch."""
-        waiting = pool.leave(key, now)
+    def _note_lost_once(self, key: int) -> None:
+        """Note that a request was sent anew, if it was not refused: its next replica is its last."""
+        if key in self._live:
+            self._live[key].redispatched = True
+        elif self._roster.where_waits(key) is not None:
+            self._lost_once.add(key)
+
+    def _forget_wait(self, pool: Pool, waiting: Waiting) -> None:
+        """Give back what a request held that left its queue without a dispatch."""
         pool.note_withdrawn(waiting)
         self._tenant_use.free(waiting.tenant, waiting.reservation)
-        self._lost_once.discard(key)
-        return waiting
-
-    def _evict(self, waiting: Waiting, verdict: Verdict, now: float) -> Evict:
-        """Answer a request that was taken out of its queue."""
-        self._tenant_use.free(waiting.tenant, waiting.reservation)
         self._lost_once.discard(waiting.key)
+
+    def _evict(self, pool: Pool, waiting: Waiting, verdict: Verdict, now: float) -> Evict:
+        """Answer a request that was taken out of its queue."""
+        self._forget_wait(pool, waiting)
         self._note_refusal(waiting.request, verdict, now)
         return Evict(waiting.key, verdict)
 
@@ -340,25 +345,21 @@ class AdmissionController:
         actions: list[Action] = []
         for pool in self._pools.values():
             for waiting in pool.take_expired(now):
-                pool.note_withdrawn(waiting)
                 _learn_wait(waiting, pool, now)
-                actions.append(self._evict(waiting, expired_verdict(waiting, pool, now), now))
+                actions.append(self._evict(pool, waiting, expired_verdict(waiting, pool, now), now))
         return actions
 
     def _free(self, name: str, key: int, now: float) -> Action:
         """Give a charge back: every ending comes through here, once."""
         replica = self._replicas[name]
-        pool = self._pools[replica.spec.pool]
-        charge = pool.give_back(replica, key, now)
+        charge = self._pools[replica.spec.pool].give_back(replica, key, now)
         self._tenant_use.free(charge.tenant, charge.reservation)
         if replica.removed and len(replica.ledger) == 0:
             self._roster.forget(name)
         return Released(key, name, charge.reservation.total_tokens)
 
     def _free_due(self, now: float) -> list[Action]:
-        due: list[tuple[str, int]] = []
-        for name, replica in self._replicas.items():
-            due += [(name, key) for key in replica.ledger.due(now)]
+        due = [(name, key) for name, replica in self._replicas.items() for key in replica.ledger.due(now)]
         return [self._free(name, key, now) for name, key in due]
 
     def _go_down(self, name: str, now: float) -> list[Action]:
@@ -367,8 +368,7 @@ class AdmissionController:
 
     def _remove(self, name: str, now: float) -> list[Action]:
         replica = self._replicas[name]
-        replica.up = False
-        replica.removed = True
+        replica.up, replica.removed = False, True
         actions = self._rehome(name, now)
         if len(replica.ledger) == 0:
             self._roster.forget(name)
@@ -378,13 +378,16 @@ class AdmissionController:
         """Find another place for all who wait for a replica that takes nothing more."""
         pool = self._pools[self._replicas[name].spec.pool]
         actions: list[Action] = []
+        lost_once = self._lost_once.copy()
         for waiting in pool.waiting_for(name):
             if pool.move_to_another(waiting):
                 continue
-            self._withdraw(pool, waiting.key, now)
+            self._forget_wait(pool, pool.leave(waiting.key, now))
             verdict = decide(waiting.request, self._surroundings(waiting.policy), _UNHEARD, now)
             done = self._commit(waiting.request, waiting.policy, verdict, waiting.joined_at, now)
             actions += moved_actions(done, waiting.key)
+            if waiting.key in lost_once:
+                self._note_lost_once(waiting.key)
         return actions
 
     def _surroundings(self, policy: AdmissionPolicy) -> Surroundings:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fakes.door import arrive, door, policy, queueing_lanes, request, spec
+from fakes.door import BOTH_LANES, arrive, door, policy, queueing_lanes, request, spec
 from llmshed.admission.actions import Dispatch, Enqueue, Evict, Refuse, Released
 from llmshed.admission.controller import AdmissionController
 from llmshed.admission.decide import NO_REPLICA_RETRY_SECONDS
@@ -21,12 +21,13 @@ from llmshed.admission.events import (
     ReplicaUp,
     Tick,
 )
-from llmshed.admission.policy import ReplicaBudget, TenantPolicy
+from llmshed.admission.policy import PoolPolicy, ReplicaBudget, TenantPolicy
 from llmshed.admission.reasons import Reason
-from llmshed.admission.request import Lane
+from llmshed.admission.request import Lane, PriorityClass
 from llmshed.admission.verdict import Decision
 
 GRACE = 1.0
+BRISK = {"gross_ceiling_tokens": 10_000, "guard_band_ratio": 0.0, "decode_seconds_per_token": 0.001}
 
 
 def active(controller: AdmissionController) -> int:
@@ -142,6 +143,49 @@ def test_a_request_that_its_replica_never_read_waits_for_another_and_not_for_tha
     assert dispatched.replica == "r2"
     *_, last = controller.handle(NotSent(3), 4.0)
     assert isinstance(last, Refuse)
+
+
+def test_a_request_that_was_lost_once_and_moves_to_another_pool_is_not_sent_a_third_time() -> None:
+    pools = tuple(PoolPolicy(name, "m", frozenset(), BOTH_LANES) for name in ("one", "two"))
+    replicas = (spec("r1", pool="one"), spec("r2", pool="one"), spec("r3", pool="two"))
+    controller = door(*replicas, pools=pools, lanes=queueing_lanes(residence_seconds=1e5, bulk_residence_seconds=1e5))
+    for key in (1, 2, 3):
+        arrive(controller, key, 3_000, 83_400)
+    controller.handle(Finished(1), 0.0)
+    assert arrive(controller, 4).replica == "r1"
+    controller.handle(ReplicaDown("r1"), 1.0)
+    _, queued = controller.handle(NotSent(4), 1.0)
+    assert isinstance(queued, Enqueue)
+    for name in ("r2", "r1"):
+        controller.handle(ReplicaRemoved(name), 2.0)
+    *_, dispatched = controller.handle(Finished(3), 3.0)
+    assert isinstance(dispatched, Dispatch)
+    assert dispatched.replica == "r3"
+    controller.handle(ReplicaUp(spec("r4", pool="two")), 3.0)
+    *_, last = controller.handle(NotSent(4), 4.0)
+    assert isinstance(last, Refuse)
+
+
+def test_who_leaves_the_queue_lets_those_behind_it_start() -> None:
+    """3,000 are free: the first lacks room, the second does not and is of a lower class."""
+    tenants = {"acme": TenantPolicy("acme", top_class=PriorityClass.HIGH)}
+    controller = door(spec(**BRISK), tenants=tenants, lanes=queueing_lanes())
+    arrive(controller, 1, 6_000, 1_000)
+    controller.handle(FirstToken(1), 0.1)
+    assert isinstance(arrive(controller, 2, 4_000, 1_000, now=0.2, asked_class=PriorityClass.HIGH), Enqueue)
+    assert isinstance(arrive(controller, 3, 100, 100, now=0.3, asked_class=PriorityClass.LOW), Enqueue)
+    (dispatched,) = controller.handle(Cancelled(2, sent=False), 0.4)
+    assert (type(dispatched), dispatched.key) == (Dispatch, 3)
+
+
+def test_a_newcomer_takes_nothing_that_comes_free_in_the_instant_of_its_arrival_from_who_waits() -> None:
+    controller = door(spec(release_grace_seconds=GRACE, **BRISK), lanes=queueing_lanes())
+    arrive(controller, 1, 6_000, 1_000)
+    controller.handle(FirstToken(1), 0.1)
+    assert isinstance(arrive(controller, 2, 4_000, 1_000, now=0.2), Enqueue)
+    controller.handle(Cancelled(1, sent=True), 0.3)
+    actions = controller.handle(Arrived(request(3, 5_000, 3_500)), 0.3 + GRACE)
+    assert [(type(action), action.key) for action in actions] == [(Released, 1), (Dispatch, 2), (Enqueue, 3)]
 
 
 def test_who_waits_for_a_replica_that_is_removed_is_not_told_that_the_gateway_starts() -> None:

@@ -273,6 +273,7 @@ class Pool:
 
     def _uncharge(self, waiting: Waiting, now: float) -> None:
         self._charge(waiting, -1)
+        self.changed = True  # those behind it may start
         del self._waiting[waiting.key]
         self._requests[waiting.rank] -= 1
         del self._options[waiting.key]

@@ -72,6 +72,8 @@ class Roster:
             del self.pools[name]
         for replica in self.replicas.values():
             self._renew(replica, replica.budget, now)
+        for pool in self.pools.values():
+            pool.changed = True
 
     def _renew(self, replica: AwaitedReplica, budget: ReplicaBudget, now: float) -> None:
         shared = self._shared(replica.spec.pool)
