@@ -1,5 +1,7 @@
 """A request's life in the core, as events in and actions out."""
 
+from typing import Any
+
 import pytest
 
 from fakes.door import BOTH_LANES, arrive, door, policy, queueing_lanes, request, spec
@@ -27,7 +29,7 @@ from llmshed.admission.request import Lane, PriorityClass
 from llmshed.admission.verdict import Decision
 
 GRACE = 1.0
-BRISK = {"gross_ceiling_tokens": 10_000, "guard_band_ratio": 0.0, "decode_seconds_per_token": 0.001}
+BRISK: dict[str, Any] = {"gross_ceiling_tokens": 10_000, "guard_band_ratio": 0.0, "decode_seconds_per_token": 0.001}
 
 
 def active(controller: AdmissionController) -> int:
