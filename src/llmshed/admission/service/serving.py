@@ -38,12 +38,13 @@ def next_start(pool: Pool, now: float) -> tuple[Waiting, AwaitedReplica] | None:
         in_order = pool.queues[lane].in_order(priority_class, now)
         head = next(in_order)
         _shadow(head, pool, now, interactive_waits=interactive_waits)
-        looked, roomy = [head], _roomy(pool, rank)
+        looked, roomy = [head, *_holders(pool, rank)], _roomy(pool, rank)
         usable = [replica for replica in roomy if replica.window.admits(lane, 0, now)]
         found = _first_fit(looked, usable, pool, now, floor_only=floor_only)
         if found is None and roomy:
-            looked += islice(in_order, MOST_LOOKED_AT - 1)
-            found = _first_fit(looked[1:], usable, pool, now, floor_only=floor_only)
+            rest = list(islice(in_order, MOST_LOOKED_AT - 1))
+            found = _first_fit(rest, usable, pool, now, floor_only=floor_only)
+            looked += rest
         if found is not None:
             return found
         _look_again(looked, roomy, pool, now)
@@ -51,6 +52,14 @@ def next_start(pool: Pool, now: float) -> tuple[Waiting, AwaitedReplica] | None:
             return None
         above_waits = True
     return None
+
+
+def _holders(pool: Pool, rank: int) -> list[Waiting]:
+    """Return who of a rank holds shadow reservations: what comes free is theirs, so they are tried wherever they stand.
+
+    They were first when they took it, and may stand behind more by now than are looked at.
+    """
+    return [r.shadow for r in pool if r.shadow is not None and r.shadow.rank == rank]
 
 
 def _roomy(pool: Pool, rank: int) -> list[AwaitedReplica]:

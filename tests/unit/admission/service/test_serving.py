@@ -69,6 +69,24 @@ def test_from_half_its_residence_on_what_comes_free_accrues_to_the_head() -> Non
     assert replica.shadow is None
 
 
+def test_who_holds_the_shadow_reservation_is_tried_wherever_it_stands() -> None:
+    """Its tenant was served meanwhile, so that more than are looked at stand before it, and all lack what is kept."""
+    pool = pool_of(spec(gross_ceiling_tokens=10_000, guard_band_ratio=0.0))
+    (replica,) = pool
+    running(pool, 100, 3_000, 4_000)
+    queued(pool, 1, 1_000, 5_000, tenant="busy")
+    queued(pool, 2, 1_000, 5_000, tenant="calm")
+    assert started(pool, 5.0) == []
+    assert replica.shadow is not None
+    assert replica.shadow.key == 1
+    pool.queues[Lane.INTERACTIVE].served("busy", 1.0, 100_000)
+    for key in range(3, 3 + MOST_LOOKED_AT):
+        queued(pool, key, 1_000, 4_500, tenant=f"newcomer-{key}", now=5.0)
+    assert started(pool, 5.0) == []
+    pool.give_back(replica, 100, 6.0)
+    assert started(pool, 6.0) == [1]
+
+
 def test_what_is_free_beside_the_shadow_reservation_goes_to_others() -> None:
     pool = pool_of(spec(gross_ceiling_tokens=10_000, guard_band_ratio=0.0), spec("r2", hard_cap_sequences=0))
     running(pool, 100, 1_000, 500)
