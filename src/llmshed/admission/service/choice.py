@@ -214,7 +214,8 @@ def _has_queue_room(best: Foresight, asker: Asker, pool: Pool) -> bool:
         return False
     lower = CLASSES[asker.priority_class.rank + 1 :]
     going_tokens = max(out.total_tokens, sum(queue.tokens_of(cls) for cls in lower))
-    return queue.tokens - going_tokens + more_tokens <= pool.most_queued_tokens(lane_policy)
+    # It need only not grow where it is beyond a bound that was lowered, by a reload or by a budget that shrank.
+    return queue.tokens - going_tokens + more_tokens <= max(queue.tokens, pool.most_queued_tokens(lane_policy))
 
 
 def overfull(pool: Pool, lane: Lane, lane_policy: LanePolicy, more_tokens: int) -> bool:

@@ -48,12 +48,20 @@ def waiting_of(
 
 
 def make_room(waiting: Waiting, pool: Pool, now: float) -> Iterator[Waiting]:
-    """Take out, one after the other, those in whose place a newcomer is let into a full queue."""
+    """Take out, one after the other, those in whose place a newcomer is let into a full queue.
+
+    Their tokens are not many more than its own: a queue that is beyond its bound, since that was lowered after they
+    came, is not emptied to it at the expense of those who wait.
+    """
     queue, lane_policy = pool.queues[waiting.chosen.lane], waiting.lane_policy
-    while overfull(pool, waiting.chosen.lane, lane_policy, waiting.total_tokens):
+    freed_tokens = 0
+    while freed_tokens < waiting.total_tokens and overfull(
+        pool, waiting.chosen.lane, lane_policy, waiting.total_tokens
+    ):
         out = queue.displaceable_by(waiting.priority_class, waiting.tenant, waiting.weight, waiting.total_tokens)
         if out is None:
             return
+        freed_tokens += out.total_tokens
         yield pool.leave(out.key, now)
 
 

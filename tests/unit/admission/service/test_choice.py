@@ -181,6 +181,18 @@ def test_a_full_queue_has_room_for_who_displaces() -> None:
     assert chosen(pool, asker_of(400, 100, priority_class=HIGH, of=big)).reason is Reason.QUEUE_FULL
 
 
+def test_a_queue_beyond_a_bound_that_was_lowered_has_room_for_who_displaces_as_much_as_it_brings() -> None:
+    """200 tokens wait where 100 may: one of a higher class takes places, but does not let the queue grow."""
+    pool = pool_of(small())
+    running(pool, 1, 900, 100)
+    for key in (2, 3):
+        queued(pool, key, 80, 20, of=bounded(requests=9))
+    lowered = bounded(requests=9, queue_tokens=100)
+    for input_tokens, decision in [(80, Decision.QUEUE), (180, Decision.QUEUE), (181, Decision.REFUSE)]:
+        assert chosen(pool, asker_of(input_tokens, 20, priority_class=HIGH, of=lowered)).decision is decision
+    assert chosen(pool, asker_of(80, 20, of=lowered)).reason is Reason.QUEUE_FULL
+
+
 def test_without_a_schedule_nothing_waits() -> None:
     pool = pool_of(small(hard_cap_sequences=2))
     running(pool, 1, 900, 100)

@@ -59,6 +59,20 @@ def test_as_many_go_as_make_room_for_its_tokens() -> None:
     assert [out.key for out in make_room(newcomer, pool, 0.0)] == [3, 2]
 
 
+@pytest.mark.parametrize("lowered", [{"requests": 2}, {"queue_tokens": 1_000}])
+@pytest.mark.parametrize(("tokens", "gone"), [(500, [9]), (501, [9, 8])])
+def test_a_queue_beyond_a_bound_that_was_lowered_is_not_emptied_for_one(
+    lowered: dict[str, int], tokens: int, gone: list[int]
+) -> None:
+    """Ten of 500 tokens wait: who comes takes as much as it needs, not what the others wait with beyond the bound."""
+    pool = pool_of()
+    for key in range(10):
+        queued(pool, key, 400, 100, Lane.INTERACTIVE, PriorityClass.LOW, of=policy(lanes=queueing_lanes()))
+    of = policy(lanes=queueing_lanes(**lowered))
+    newcomer = waiter(pool, 99, tokens - 100, 100, Lane.INTERACTIVE, PriorityClass.HIGH, of=of)
+    assert [out.key for out in make_room(newcomer, pool, 0.0)] == gone
+
+
 def test_the_verdict_that_dispatches_tells_the_terms_of_now_and_the_estimate_of_then() -> None:
     pool = pool_of()
     waiting = queued(pool, 1)
