@@ -62,12 +62,16 @@ def may_hold_shadow(waiting: Waiting, replica: AwaitedReplica, now: float, *, in
     """Say whether freed tokens may accrue to a waiting request, so that it lacks nothing that they do not bring.
 
     Interactive work may from half its residence on. Bulk may when the floor covers it, and from half its residence on
-    while no interactive work waits; never while its own part of the budget or its cap is what keeps it out.
+    while no interactive work waits; never while its own part of the budget or its cap is what keeps it out. Nobody may
+    who is larger than a derated budget.
     """
+    budget = replica.budget
+    if waiting.total_tokens > budget.safe_budget_tokens or waiting.sequences > budget.hard_cap_sequences:
+        return False
     aged = now >= waiting.ages_at
     if waiting.chosen.lane is not Lane.BULK or not replica.shared:
         return aged
-    tokens, bulk = waiting.total_tokens, replica.budget.bulk
+    tokens, bulk = waiting.total_tokens, budget.bulk
     if replica.window.within_floor(waiting.input_tokens, now):
         return tokens <= replica.bulk_room_tokens(bulk.reserved_floor_ratio, now)
     if not aged or interactive_waits or not replica.window.under_cap(now):

@@ -148,6 +148,23 @@ def test_bulk_within_its_floor_has_the_shadow_reservation_before_interactive_wor
     assert replica.shadow.key == 3  # bulk's floor has yet to pay for its last prompt
 
 
+def test_who_is_larger_than_a_derated_budget_keeps_nothing_from_others() -> None:
+    pool = pool_of(spec(gross_ceiling_tokens=10_000, guard_band_ratio=0.0))
+    (replica,) = pool
+    running(pool, 100, 4_000, 4_000)
+    replica.interactive_came(0.0)
+    queued(pool, 1, 4_000, 1_000, BULK)
+    assert started(pool, 1.0) == []
+    assert replica.shadow is not None
+    replica.renew(
+        spec(gross_ceiling_tokens=4_000, guard_band_ratio=0.0).budget, shared=True, engine_share_seconds=1.4, now=2.0
+    )
+    pool.give_back(replica, 100, 3.0)
+    queued(pool, 2, 1_000, 1_000, now=3.0)
+    assert started(pool, 3.0) == [2]
+    assert replica.shadow is None
+
+
 def test_bulk_of_a_pool_of_its_own_has_no_floor_and_no_bound() -> None:
     pool = pool_of(shared=False)
     for key in range(4):
