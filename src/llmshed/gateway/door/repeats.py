@@ -18,7 +18,7 @@ _ESCAPED = re.compile(r"\\(.)")
 def declared_repeats(headers: CIMultiDictProxy[str]) -> int | None:
     """Return how many tries an SDK says it made before this one, 0 to 1,000; None where it says nothing readable.
 
-    Nothing but metrics and the decision log rests on it: a client can say anything, and some outer loops of retries
+    It can only lose by saying so: a repeat stands behind the first arrivals of its tenant. Some outer loops of retries
     begin at 0 again.
     """
     told = set(headers.getall("x-stainless-retry-count", []))
