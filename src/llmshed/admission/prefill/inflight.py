@@ -110,7 +110,8 @@ class InFlight:
     def end(self, key: int, now: float) -> None:
         """Take out a prompt that ended without a first token; others are ignored."""
         if key in self._prompts:
-            self._leave(key, now)
+            head = next(iter(self._prompts))
+            self._leave(key, now if key == head else self._since)  # behind it the engine works on at the head
             self._blurred = True
 
     def unread(self, key: int) -> Prompt | None:

@@ -191,8 +191,10 @@ def _refuse_without_schedule(
 def _binding(best: Foresight, places: Sequence[Place], asker: Asker, pool: Pool, now: float) -> Reason | None:
     """Return the first term that refuses, or None when the request may wait."""
     delay, lane_policy = best.delay, asker.lane_policy
-    if asker.hurries and delay.wait_seconds > spare_seconds(asker, best.option, best.replica, pool, now):
-        return Reason.DEADLINE_INFEASIBLE
+    if asker.hurries:
+        begins_seconds = max(delay.wait_seconds, best.replica.window.busy_seconds(now))  # prompts in flight go first
+        if begins_seconds > spare_seconds(asker, best.option, best.replica, pool, now):
+            return Reason.DEADLINE_INFEASIBLE
     too_long = delay.wait_seconds > lane_policy.max_residence_seconds
     if (too_long or lane_policy.queue_requests == 0) and _seats_bind(places):
         return Reason.CONCURRENCY_LIMIT

@@ -65,6 +65,12 @@ def test_a_prompt_leaves_with_its_first_token_or_its_end_and_once() -> None:
     assert (here.tokens, len(here), here.check()) == (0, 0, [])
 
 
+def test_who_leaves_from_behind_takes_nothing_off_the_time_that_the_engine_worked_on_the_head() -> None:
+    here = flight(None, stream(1, 3_000), stream(2, 500))
+    here.end(2, 2.0)
+    assert here.busy_seconds(2.0) == pytest.approx(1.0)
+
+
 def test_a_request_is_not_in_flight_twice() -> None:
     with pytest.raises(ValueError, match="request 1 is already in flight"):
         flight(None, stream(1, 5), stream(1, 5))

@@ -114,6 +114,15 @@ def test_a_deadline_is_told_though_room_is_free() -> None:
     assert chosen(pool, asker_of(400, 100, first_token_deadline=0.41)).decision is Decision.ADMIT
 
 
+def test_a_deadline_that_prompts_in_flight_use_up_is_told_and_not_waited_for() -> None:
+    """At 0.7 s the window is open again, and 200 tokens of the prompt before are left to do: 0.2 s, and 0.4 its own."""
+    pool = pool_of(spec(prefill_tokens_per_second=1_000.0))
+    running(pool, 100, 900, 100)
+    for deadline, decision in ((1.25, Decision.REFUSE), (1.35, Decision.ADMIT)):
+        verdict = chosen(pool, asker_of(400, 100, first_token_deadline=deadline), 0.7)
+        assert (verdict.decision, verdict.reason is Reason.DEADLINE_INFEASIBLE) == (decision, deadline == 1.25)
+
+
 def test_of_several_replicas_the_first_token_decides() -> None:
     """The second has more free, and the first is done with its prompts sooner."""
     pool = pool_of(spec("r1"), spec("r2"))
