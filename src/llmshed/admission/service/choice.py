@@ -192,7 +192,8 @@ def _binding(best: Foresight, places: Sequence[Place], asker: Asker, pool: Pool,
     """Return the first term that refuses, or None when the request may wait."""
     delay, lane_policy = best.delay, asker.lane_policy
     if asker.hurries:
-        begins_seconds = max(delay.wait_seconds, best.replica.window.busy_seconds(now))  # prompts in flight go first
+        # Who needs no room has been kept from starting by the prompts in flight: see `_starts_in_time`.
+        begins_seconds = delay.wait_seconds or best.replica.window.busy_seconds(now)
         if begins_seconds > spare_seconds(asker, best.option, best.replica, pool, now):
             return Reason.DEADLINE_INFEASIBLE
     too_long = delay.wait_seconds > lane_policy.max_residence_seconds
