@@ -14,7 +14,7 @@ from llmshed.admission.verdict import WindowTerms
 WINDOW_SECONDS = 0.25
 """What may come at once, in seconds of the rate: a few engine steps, so that no single prompt is held back for its own
 sake. With a whole second the streams that decode beside a burst lost their pace: their TPOT at the 95th percentile was
-0.12 s instead of 0.05 s with the traffic of `azure_code`, at no more goodput (docs/performance.md)."""
+0.12 s instead of 0.05 s with the traffic of `azure_code` in `bench/goodput`, at no more goodput."""
 LEAST_RATE_RATIO = 0.1
 """Of the rate, left to prompts in an estimate however many re-prefills are expected: many of their sequences will have
 ended before, and a wait without end could not be told."""
@@ -30,7 +30,18 @@ class PrefillWindow:
         now: clock reading; later calls have later ones.
     """
 
-    __slots__ = ("_achieved", "_blocking", "_bucket", "_budget", "_bulk", "_due_at", "_flight", "_rate", "_reprefills")
+    __slots__ = (
+        "_achieved",
+        "_blocking",
+        "_bucket",
+        "_budget",
+        "_bulk",
+        "_due_at",
+        "_flight",
+        "_newest",
+        "_rate",
+        "_reprefills",
+    )
 
     def __init__(self, spec: ReplicaSpec, *, shared: bool, engine_share_seconds: float, now: float) -> None:
         """Start with a full window and nothing in flight."""
@@ -43,6 +54,7 @@ class PrefillWindow:
         self._reprefills = Reprefills(spec.overrun_chunk_tokens)
         self._achieved = AchievedShare(now)
         self._due_at = float("inf")
+        self._newest: int | None = None
         self.renew(spec.budget, shared=shared, engine_share_seconds=engine_share_seconds, now=now)
 
     def renew(self, budget: ReplicaBudget, *, shared: bool, engine_share_seconds: float, now: float) -> None:
@@ -142,6 +154,7 @@ class PrefillWindow:
             prompt.bulk = bulk.take(tokens, now)
         if self._bucket is not None:
             self._bucket.take(tokens, now)
+        self._newest = key
         self._achieved.count(tokens, now, bulk=lane is Lane.BULK)
         self._changed()
 
@@ -160,14 +173,18 @@ class PrefillWindow:
         self._changed()
 
     def refund(self, key: int, now: float) -> None:
-        """Give back the tokens of a prompt that the replica never read; one that is not in flight is ignored."""
+        """Give back the tokens of a prompt that the replica never read; one that is not in flight is ignored.
+
+        The rate gets back those of the newest only. A later one was let in when their debt was paid off by time: given
+        back after that they would let in more than the rate, and kept they cost it no more than a full window.
+        """
         self._advance(now)
         self._reprefills.stop(key)
         prompt = self._flight.unread(key)
         self._changed()
         if prompt is None:
             return
-        if self._bucket is not None:
+        if self._bucket is not None and key == self._newest:
             self._bucket.give_back(prompt.tokens)
         if self._bulk is not None and prompt.bulk is not None:
             self._bulk.give_back(prompt.bulk)

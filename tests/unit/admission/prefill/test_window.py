@@ -105,6 +105,17 @@ def test_an_unread_prompt_gives_everything_back() -> None:
     assert here.bulk_share(0.0) is None
 
 
+def test_what_time_has_paid_off_is_not_given_back_to_those_who_came_later() -> None:
+    """That of the first prompt is paid off at 1.75 s and the window full at 2 s; the second one's is at 4.25 s."""
+    here = window()
+    take(here, 1, 20_000)
+    take(here, 2, 20_000, now=2.5)
+    here.refund(1, 2.5)
+    here.first_token(2, 3.0)
+    assert not here.admits(INTERACTIVE, 10, 4.24)
+    assert here.admits(INTERACTIVE, 10, 4.25)
+
+
 def test_without_numbers_nothing_is_held_back() -> None:
     here = window(UNMETERED)
     take(here, 1, 90_000)
