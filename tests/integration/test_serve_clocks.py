@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import aiohttp
 import pytest
@@ -15,11 +15,11 @@ from fakes.house import until
 from fakes.programs import Served, serve, simulate
 
 HOUR_SECONDS = 3600
-RESIDENCE_SECONDS = 1.0
-DEADLINE_SECONDS = 2.0
+RESIDENCE_SECONDS = 2.0
+DEADLINE_SECONDS = 3.0
 FIRST_TOKEN_SECONDS = 0.6
 MOST_RETRY_AFTER_SECONDS = 60
-"""The default of `admission.max_retry_after_seconds`, which bounds what the lane is told."""
+"""Far above any wait here, and far below an hour."""
 LATE_SECONDS = 5.0
 """How late a timer may be on a machine that is shared with anything; a clock that counts would be off by an hour."""
 
@@ -38,6 +38,13 @@ time.time = _moved
 """
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+
+
+class Told(NamedTuple):
+    """What a refusal tells."""
+
+    reason: str
+    retry_after_seconds: int
 
 
 class Wall:
@@ -77,7 +84,7 @@ async def test_waits_deadlines_and_retry_after_do_not_read_the_wall_clock(tmp_pa
         simulate("--step-seconds", "0.01", "--output-mean", "ceiling") as url,
         aiohttp.ClientSession() as session,
     ):
-        # Beside the 9 tokens of the first there is no room for the 7 of another; after it there would be for two.
+        # Beside the 9 tokens of the first there is no room for the 8 or 7 of another; after it there would be for both.
         toml = f"""
             lanes.interactive.max_residence_seconds = {RESIDENCE_SECONDS}
             [[pools]]
@@ -91,12 +98,15 @@ async def test_waits_deadlines_and_retry_after_do_not_read_the_wall_clock(tmp_pa
                 wall.move(HOUR_SECONDS)
                 swinging = asyncio.ensure_future(wall.swing())
                 hurries = {"x-slo-ttft-ms": f"{1000 * FIRST_TOKEN_SECONDS:.0f}"}
-                async with asking(session, served, 6, hurries) as hurried, asking(session, served, 6, {}) as waited:
-                    for refused, reason in ((hurried, "deadline_infeasible"), (waited, "queue_timeout")):
-                        assert (refused.status, refused.headers["x-llmshed-reason"]) == (429, reason)
-                        assert 1 <= int(refused.headers["Retry-After"]) <= MOST_RETRY_AFTER_SECONDS
+                # At once: the later the first one is, the longer it is expected to go on, and at last nobody may wait.
+                hurried, waited = await asyncio.gather(
+                    refused(session, served, 7, hurries), refused(session, served, 6, {})
+                )
+                assert (hurried.reason, waited.reason) == ("deadline_infeasible", "queue_timeout")
+                for told in (hurried, waited):
+                    assert 1 <= told.retry_after_seconds <= MOST_RETRY_AFTER_SECONDS
                 assert runs.status == HTTPStatus.OK
-                assert b"The request's own deadline of 2 s passed" in await runs.read()
+                assert b"The request's own deadline of 3 s passed" in await runs.read()
                 swinging.cancel()
             lines = {line["reason"]: line for line in await until(lambda: all_of(served, 3))}
     late, hasty, patient = (lines[reason] for reason in ("upstream_timeout", "deadline_infeasible", "queue_timeout"))
@@ -113,6 +123,12 @@ def asking(
 ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
     body = {"inputs": "Hello", "parameters": {"max_new_tokens": tokens}}
     return session.post(f"{served.data}/generate_stream", json=body, headers=headers)
+
+
+async def refused(session: aiohttp.ClientSession, served: Served, tokens: int, headers: Mapping[str, str]) -> Told:
+    async with asking(session, served, tokens, headers) as answer:
+        assert answer.status == HTTPStatus.TOO_MANY_REQUESTS
+        return Told(answer.headers["x-llmshed-reason"], int(answer.headers["Retry-After"]))
 
 
 def all_of(served: Served, number: int) -> list[dict[str, Any]] | None:

@@ -132,7 +132,7 @@ async def test_a_second_signal_answers_all_who_wait_and_exits(tmp_path: Path) ->
     assert terminations(served) == {"GQ": WAITING}
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 async def test_reloads_lose_nobody_who_waits(tmp_path: Path) -> None:
     """A second replica comes and goes, and the bounds of the queue with it."""
     async with (

@@ -141,7 +141,7 @@ def test_what_once_broke_a_promise_does_no_more(found: str) -> None:
     manners=st.sampled_from(["tgi", "vllm"]),
     clients=st.sampled_from(ClientModel),
 )
-@settings(max_examples=15)
+@settings(max_examples=8)
 def test_no_promise_is_broken(
     lanes: str, trace: list[TracedRequest], copies: int, manners: str, clients: ClientModel
 ) -> None:
