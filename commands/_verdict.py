@@ -19,7 +19,8 @@ def verdict_rows(report: Mapping[str, Any]) -> dict[str, object]:
         "profile": report["profile"] or "none",
     }
     # A gateway of an earlier version tells none of these.
-    for name, told in (("queue", _queue), ("window", _window), ("delay", _delay)):
+    window = _bulk_window if report["lane"] == "bulk" else _window
+    for name, told in (("queue", _queue), ("window", window), ("delay", _delay)):
         if report.get(name) is not None:
             rows |= told(report[name])
     if report["retry_after_seconds"] is not None:
@@ -39,12 +40,15 @@ def _window(window: Mapping[str, Any]) -> dict[str, object]:
     rate, most = window["tokens_per_second"], window["inflight_limit_tokens"]
     metered = "not metered" if rate is None else f"{window['level_tokens']:,.0f} tokens now, {rate:,.0f} a second"
     bound = "" if most is None else f" of {most:,}"
-    rows: dict[str, object] = {"prefill window": f"{metered}; {window['inflight_tokens']:,}{bound} in flight"}
-    if window["bulk_level_tokens"] is not None:
-        rows["bulk in it"] = (
-            f"{window['bulk_level_tokens']:,.0f} tokens under its cap, {window['bulk_credit_tokens']:,.0f} of its floor"
-        )
-    return rows
+    return {"prefill window": f"{metered}; {window['inflight_tokens']:,}{bound} in flight"}
+
+
+def _bulk_window(window: Mapping[str, Any]) -> dict[str, object]:
+    """Return the row of the window, and what it leaves to bulk while its cap acts."""
+    level, credit = window["bulk_level_tokens"], window["bulk_credit_tokens"]
+    if level is None:
+        return _window(window)
+    return _window(window) | {"bulk in it": f"{level:,.0f} tokens under its cap, {credit:,.0f} of its floor"}
 
 
 def _delay(delay: Mapping[str, Any]) -> dict[str, object]:
