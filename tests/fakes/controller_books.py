@@ -4,6 +4,7 @@ Every word of the controller is held against them: what is lent was free, nobody
 charge comes back whole, and each request ends once.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -68,6 +69,7 @@ class Books:
 
     def tell(self, event: Event) -> list[Action]:
         """Perform the actions in the model's books."""
+        before = {lane: self.queue_of(lane) for lane in RESIDENCE_SECONDS}
         actions = self.controller.handle(event, self.now)
         for action in actions:
             match action:
@@ -76,10 +78,10 @@ class Books:
                 case Released(key, name, tokens):
                     held = self.held.pop(key)
                     assert (held.replica, held.tokens) == (name, tokens)
-                    if not isinstance(event, NotSent):
+                    if not (isinstance(event, NotSent) and event.key == key):
                         self.end_of(key)
                 case Enqueue(key, _, verdict):
-                    self.enqueued(key, verdict)
+                    self.enqueued(key, verdict, before)
                 case Evict(key, verdict):
                     self.evicted(self.waiting.pop(key), verdict)
                     self.end_of(key)
@@ -112,7 +114,12 @@ class Books:
         assert sum(held.tokens for held in there) <= self.budgets[name].safe_budget_tokens
         assert sum(held.sequences for held in there) <= self.budgets[name].hard_cap_sequences
 
-    def enqueued(self, key: int, verdict: Verdict) -> None:
+    def queue_of(self, lane: Lane) -> tuple[int, int]:
+        """Return how many wait in a lane, and their tokens."""
+        tokens = [one.tokens for one in self.waiting.values() if one.lane is lane]
+        return len(tokens), sum(tokens)
+
+    def enqueued(self, key: int, verdict: Verdict, before: Mapping[Lane, tuple[int, int]]) -> None:
         assert key not in self.held
         assert key not in self.waiting
         assert verdict.decision is Decision.QUEUE
@@ -124,9 +131,11 @@ class Books:
         self.waiting[key] = Queued(
             self.arrived[key], verdict.lane, verdict.priority_class, verdict.reservation.total_tokens, self.now
         )
-        lane = [one for one in self.waiting.values() if one.lane is verdict.lane]
-        assert len(lane) <= self.bounds[key]
-        assert sum(one.tokens for one in lane) <= sum(self.budgets[name].safe_budget_tokens for name in self.up)
+        # A queue that is beyond a bound which was lowered need only not grow.
+        requests, tokens = self.queue_of(verdict.lane)
+        most_tokens = sum(self.budgets[name].safe_budget_tokens for name in self.up)
+        assert requests <= max(self.bounds[key], before[verdict.lane][0])
+        assert tokens <= max(most_tokens, before[verdict.lane][1])
 
     def evicted(self, queued: Queued, verdict: Verdict) -> None:
         self.refused(verdict)

@@ -11,7 +11,7 @@ from fakes.door import door, queueing_lanes, spec
 from fakes.stub_engines import Engines
 from llmshed.admission.actions import Dispatch, Evict
 from llmshed.admission.events import BudgetChanged, Cancelled, Draining, NotSent, ReplicaDown, ReplicaRemoved, ReplicaUp
-from llmshed.admission.policy import ReplicaBudget, ReplicaSpec, TenantPolicy
+from llmshed.admission.policy import ModelLimits, ReplicaBudget, ReplicaSpec, TenantPolicy
 from llmshed.admission.reasons import Reason
 from llmshed.admission.request import Intent, PriorityClass
 
@@ -155,9 +155,9 @@ def test_those_who_wait_for_a_removed_replica_that_alone_could_hold_them_are_tol
     assert run.stories[light].replica == "r2"
 
 
-def test_a_replica_that_comes_back_with_more_takes_those_who_wait() -> None:
+def test_a_replica_that_comes_back_with_a_longer_context_takes_those_who_wait() -> None:
     """What waits was measured against its old numbers, under which it could never have run there."""
-    run = engines(small("r1"), small("r2", gross_ceiling_tokens=500))
+    run = engines(small("r1"), small("r2", limits=ModelLimits(500, 600)))
     fill(run)
     waits = run.come(900, 100)
     run.run(0.0)

@@ -141,11 +141,13 @@ def overtakers(run: Engines) -> list[int]:
     ]
 
 
-def test_a_repeat_before_its_time_is_told_what_is_left() -> None:
-    run = engines(["acme"], None, 0.02, residence_seconds=4.0, requests=2)
+@pytest.mark.parametrize("places", [2, 0])
+def test_a_repeat_before_its_time_is_told_what_is_left(places: int) -> None:
+    """Whether or not others wait; the replica was filled just now by first arrivals, which would leave it nothing."""
+    run = engines(["acme"], None, 0.02, residence_seconds=4.0, requests=places)
     for _ in range(20):
         run.come(1_000, 350)
-    waits = [run.come(1_000, 350) for _ in range(2)]
+    waits = [run.come(1_000, 350) for _ in range(places)]
     early = run.come(1_000, 350, fingerprint="body")
     run.run(0.0)
     told = run.stories[early].verdict
