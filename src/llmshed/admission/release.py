@@ -1,4 +1,4 @@
-"""When reserved tokens come free: the release schedule of a replica, and Retry-After from it.
+"""When reserved tokens come free by their ceilings: prefill ends, and when a tenant's quota has room again.
 
 For a running charge with input i and ceiling c, and a replica with prefill rate p and decode time d a token:
 
@@ -55,11 +55,6 @@ def prefill_ends(charges: Iterable[Charge], budget: ReplicaBudget, now: float) -
             end = max(end, now)
         ends[charge.key] = before = end
     return ends
-
-
-def schedule(charges: Iterable[Charge], budget: ReplicaBudget, now: float) -> list[Release]:
-    """Return the expected releases of a replica's charges, earliest first, none before `now`."""
-    return sorted(release for _, release in releases_by_charge(charges, budget, now))
 
 
 def releases_by_charge(

@@ -5,7 +5,7 @@ from collections import Counter
 from llmshed.admission.budget import Equation, Reservation, overrun_tokens
 from llmshed.admission.ledger import Charge, Ledger
 from llmshed.admission.policy import ReplicaBudget, ReplicaSpec
-from llmshed.admission.release import prefill_ends, schedule, wait_seconds
+from llmshed.admission.release import prefill_ends
 from llmshed.admission.request import Lane, Request
 from llmshed.admission.state import LaneUse, ReplicaState
 
@@ -66,16 +66,6 @@ class Replica:
         """Say whether the reservation would fit if the replica were empty and not derated."""
         ever = self.spec.budget
         return reservation.total_tokens <= ever.safe_budget_tokens and reservation.sequences <= ever.hard_cap_sequences
-
-    def wait_seconds(self, reservation: Reservation, now: float) -> float | None:
-        """Return how long until the reservation would fit by the release schedule; None when it tells nothing."""
-        equation = self.equation()
-        return wait_seconds(
-            schedule(self.ledger, self.budget, now),
-            reservation.total_tokens - equation.headroom_tokens,
-            reservation.sequences - equation.free_sequences,
-            now,
-        )
 
     def release_time(self, charge: Charge, now: float) -> float:
         """Return when a charge whose client left is freed.

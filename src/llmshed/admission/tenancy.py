@@ -17,7 +17,7 @@ UNKNOWN_QUOTA_RETRY_SECONDS = 1.0
 
 @dataclass(slots=True)
 class TenantUse:
-    """Requests and tokens that are charged now, by tenant; releasing ones count until they are freed."""
+    """Requests and tokens that run or wait now, by tenant; releasing ones count until they are freed."""
 
     requests: Counter[str] = field(default_factory=Counter)
     tokens: Counter[str] = field(default_factory=Counter)
@@ -40,7 +40,7 @@ def seats_refusal(tenant: TenantPolicy, use: TenantUse, replicas: Iterable[Repli
     most = tenant.max_concurrent_requests
     if most is None or use.requests[tenant.name] < most:
         return None
-    return _refusal(tenant, replicas, now, 0, 1, f"{use.requests[tenant.name]:,} of {most:,} requests are running")
+    return _refusal(tenant, replicas, now, 0, 1, f"{use.requests[tenant.name]:,} of {most:,} requests run or wait")
 
 
 def quota_refusal(

@@ -5,7 +5,7 @@ import pytest
 from llmshed.admission.budget import Reservation
 from llmshed.admission.ledger import Charge, Phase
 from llmshed.admission.policy import ReplicaBudget
-from llmshed.admission.release import OVERDUE_SECONDS, Release, prefill_ends, schedule, wait_seconds
+from llmshed.admission.release import OVERDUE_SECONDS, Release, prefill_ends, releases_by_charge, wait_seconds
 from llmshed.admission.request import Lane
 
 BUDGET = ReplicaBudget(96_000, 0.1, 64, prefill_tokens_per_second=1_000.0, decode_seconds_per_token=0.1)
@@ -17,6 +17,10 @@ def charge(key: int, input_tokens: int, ceiling: int, **changes: object) -> Char
     for name, value in changes.items():
         setattr(made, name, value)
     return made
+
+
+def schedule(charges: list[Charge], budget: ReplicaBudget, now: float) -> list[Release]:
+    return sorted(release for _, release in releases_by_charge(charges, budget, now))
 
 
 def test_prefills_follow_each_other_and_decodes_run_side_by_side() -> None:

@@ -21,9 +21,10 @@ of its lane got, and how many tokens it must have produced since its first one. 
 f follows the pairs of estimate and real wait so that 90 % of real waits are within the estimate. Refused requests teach
 it too: a sample of them is followed until they would have fit                                            (ghosts.py).
 
-Retry-After adds the room that earlier refusals were told about, W reserved tokens that drain at the release rate m:
+Retry-After adds the room that earlier refusals of its rank were told about: W reserved tokens that drain at the release
+rate m, and the V prompt tokens of the same that drain at the rate v of prompts, whichever takes longer:
 
-    Retry-After  wait + W / m                                                                             (promises.py)
+    Retry-After  wait + max(W / m, V / v)                                                                 (promises.py)
 
 docs/delay-estimate.md says the same for operators, with the bounds and their reasons.
 """

@@ -1,10 +1,10 @@
 """The room that refused callers were told to come back for, so that not all of them come for the same one.
 
-Each refusal with a Retry-After books its reserved tokens in its lane. What is booked drains by time, at the rate at
-which reserved tokens come free for the lane: the promise is that the work ahead has drained, not that its caller took
-the room. The rate is a mean over the last tens of seconds, begun at that of a full pool: by Little's law its safe
-budgets over the mean time that a request holds its tokens. It is never below a part of that, since a pool without work
-releases nothing and could.
+Each refusal with a Retry-After books its tokens with its rank, reserved and prompt tokens apart. What is booked drains
+by time, at the rate at which such tokens come free for the rank: the promise is that the work ahead has drained, not
+that its caller took the room. The rate is a mean over the last tens of seconds, begun at that of a full pool: for
+reserved tokens by Little's law its safe budgets over the mean time that a request holds its tokens, for prompt tokens
+what its engines prefill. It is never below a part of that, since a pool without work releases nothing and could.
 """
 
 from math import exp
@@ -19,7 +19,7 @@ comes for what is booked beyond it; and whatever was promised is forgotten a min
 
 
 class PromisedWork:
-    """The promised work of one lane in one pool."""
+    """The promised work of one rank in one pool, in tokens of one kind."""
 
     __slots__ = ("_at", "_full_rate", "_promised_tokens", "_released_rate", "_unseen_ratio")
 
@@ -32,12 +32,12 @@ class PromisedWork:
         self._unseen_ratio = 1.0  # weight that the full pool's rate still has in the mean
 
     def released(self, tokens: float, now: float) -> None:
-        """Note reserved tokens that came free for this lane: of all, the part that higher lanes leave."""
+        """Note tokens that came free for this rank: of all, the part that higher ranks leave."""
         self._advance(now)
         self._released_rate += tokens / RATE_SECONDS
 
     def book(self, tokens: int, full_tokens_per_second: float, now: float) -> None:
-        """Promise that many reserved tokens to a caller that is refused now.
+        """Promise that many tokens to a caller that is refused now.
 
         `full_tokens_per_second` (> 0) is the rate at which the pool would release while it is full.
         """

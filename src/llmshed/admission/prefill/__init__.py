@@ -13,9 +13,10 @@ their pace, and few of them are on their way at once.
     a prompt of i tokens goes when    L >= 0  and  (F = 0  or  F + i <= F_max)
     and then                          L <- L - i,   F <- F + i
 
-L may fall below zero (debt), since one prompt can exceed a window: over T seconds at most W + r T and one prompt come.
-The engine's own re-prefills (TGI from 3.1.1: input and output so far, after each 1,024 output tokens) are taken from L
-when they are due.
+The holder of the replica's shadow reservation goes when L >= 0 and F <= F_max, since smaller prompts would keep less
+than its own room in flight for ever. L may fall below zero (debt), since one prompt can exceed a window: over T seconds
+at most W + r T and one prompt come. The engine's own re-prefills (TGI from 3.1.1: input and output so far, after each
+1,024 output tokens) are taken from L when they are due.
 
 Bulk beside interactive work has a cap and a floor, ratios of r:
 
@@ -33,5 +34,8 @@ W, what C holds and two prompts.
 The measured rate m is tokens by seconds of busy time: between the first tokens of prompts behind each other the engine
 worked on nothing else. A prompt behind n tokens of prompts waits
 
-    max((n - L) / (r - re-prefills), min(F + n, F + n + i - F_max) / m, bulk: (n - K) / (cap r)), at least 0.
+    max((n - L) / (r - re-prefills), min(F + n, F + n + i - F_max) / m), at least 0
+
+divided by the share that higher classes leave. Bulk that its cap holds up waits for (n - K) / (cap r) if that is
+longer, and no share divides that, since the cap is its own.
 """

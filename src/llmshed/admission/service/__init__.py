@@ -8,6 +8,6 @@ A request r of service rank k (interactive classes first, then those of bulk) on
     waits      its delay estimate is within the lane's residence and its own deadline, and the queue has room
     refused    else, by the first of: deadline, seats, room of the queue, residence
 
-Whenever something came free, and whenever time alone changed something (`look_at`), the ranks are tried in order. So a
-newcomer that fits passes only those who were tried and do not.
+Whenever something came free, one who waited left, or time alone changed something (`look_at`), the ranks are tried in
+order, and before a newcomer is judged. So one that fits passes only those who were tried and do not.
 """
