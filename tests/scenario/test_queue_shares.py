@@ -141,13 +141,11 @@ def overtakers(run: Engines) -> list[int]:
     ]
 
 
-@pytest.mark.parametrize("places", [2, 0])
-def test_a_repeat_before_its_time_is_told_what_is_left(places: int) -> None:
-    """Whether or not others wait; the replica was filled just now by first arrivals, which would leave it nothing."""
-    run = engines(["acme"], None, 0.02, residence_seconds=4.0, requests=places)
+def test_a_repeat_before_its_time_is_told_what_is_left() -> None:
+    run = engines(["acme"], None, 0.02, residence_seconds=4.0, requests=2)
     for _ in range(20):
         run.come(1_000, 350)
-    waits = [run.come(1_000, 350) for _ in range(places)]
+    waits = [run.come(1_000, 350) for _ in range(2)]
     early = run.come(1_000, 350, fingerprint="body")
     run.run(0.0)
     told = run.stories[early].verdict
@@ -161,6 +159,21 @@ def test_a_repeat_before_its_time_is_told_what_is_left(places: int) -> None:
     assert later.reason is told.reason
     assert later.retry_after_seconds == pytest.approx(told.retry_after_seconds - 0.5)
     assert all(run.stories[key].dispatched_at is None for key in waits)
+
+
+def test_it_is_told_no_more_where_nobody_waits() -> None:
+    """First arrivals filled the replica, which by their share would leave a repeat nothing; the promise has drained."""
+    run = engines(["acme"], None, 0.02, residence_seconds=4.0, requests=0)
+    run.output_tokens = lambda _, ceiling: ceiling
+    for _ in range(20):
+        run.come(1_000, 350)
+    first, again = run.come(1_000, 350, fingerprint="body"), run.come(1_000, 350, fingerprint="body", at=6.0)
+    run.run(6.0)
+    told, later = run.stories[first].verdict, run.stories[again].verdict
+    assert told is not None
+    assert later is not None
+    assert later.arrival is Arrival.EARLY
+    assert (told.retry_after_seconds, later.retry_after_seconds) == (8.0, 2.0)
 
 
 def test_a_repeat_passes_nobody_who_waits() -> None:

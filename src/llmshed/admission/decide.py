@@ -183,18 +183,21 @@ def _among(
         if quota is not None:
             return replace(quota, maximums=accepted_maximums(lane_policy, best.replica.spec.limits))
     places = [_place(option, around) for option in options]
-    if echo.arrival is Arrival.EARLY and _somebody_waits(places, service_rank(chosen.lane, chosen.priority_class), now):
-        return most_free(options).verdict(
-            Decision.REFUSE,
-            chosen,
-            lane_policy,
-            reason=echo.reason,
-            retry_after_seconds=echo.remaining_seconds,
-            detail=f"it was refused before and told to wait, of which {echo.remaining_seconds:.1f} s are left",
-        )
-    repeat = echo.arrival is not Arrival.FIRST
-    asker = Asker(request, chosen.lane, chosen.priority_class, tenant.weight, lane_policy, repeat)
-    return choose(places, asker, chosen, now, echo.arrival, may_wait=around.may_wait)
+    early = echo.arrival is Arrival.EARLY
+    if not early or not _somebody_waits(places, service_rank(chosen.lane, chosen.priority_class), now):
+        repeat = echo.arrival is not Arrival.FIRST
+        asker = Asker(request, chosen.lane, chosen.priority_class, tenant.weight, lane_policy, repeat)
+        verdict = choose(places, asker, chosen, now, echo.arrival, may_wait=around.may_wait)
+        if not early or verdict.decision is not Decision.REFUSE:
+            return verdict
+    return most_free(options).verdict(
+        Decision.REFUSE,
+        chosen,
+        lane_policy,
+        reason=echo.reason,
+        retry_after_seconds=echo.remaining_seconds,
+        detail=f"it was refused before and told to wait, of which {echo.remaining_seconds:.1f} s are left",
+    )
 
 
 def _is_late(request: Request, now: float) -> bool:
