@@ -44,7 +44,7 @@ MUTATIONS = (
     Mutation("controller.py", "self._tenant_use.charge(request.tenant, reservation_of(verdict))", "pass"),
     Mutation("controller.py", "self._tenant_use.charge(request.tenant, waiting.reservation)", "pass"),
     Mutation("controller.py", "self._tenant_use.free(charge.tenant, charge.reservation)", "pass"),
-    Mutation("controller.py", "self._withdraw(pool, key, now)\n            return []", "return []"),
+    Mutation("controller.py", "self._forget_wait(pool, pool.leave(key, now))\n            return []", "return []"),
     Mutation("controller.py", "pool.join(waiting, now)", "pass"),
     Mutation("controller.py", "actions += self._evict_expired(now)", "pass"),
     Mutation("controller.py", "actions = self._free_due(now)", "actions: list[Action] = []"),
