@@ -41,7 +41,7 @@ class Heard:
     running: set[int] = field(default_factory=set)
     pieces: int = 0
 
-    def sent(self, replica: str, request: Request, output_ceiling_tokens: int) -> None:
+    def sent(self, replica: str, request: Request, output_ceiling_tokens: int | None) -> None:
         assert replica
         assert output_ceiling_tokens
         self.running.add(request.key)

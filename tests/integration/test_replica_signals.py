@@ -240,6 +240,22 @@ async def test_a_stall_shrinks_the_budget_and_the_next_word_lets_it_grow(
     assert [record.message for record in caplog.records].count("replica_stalled") == 2
 
 
+async def test_a_whole_answer_without_a_ceiling_may_take_as_long_as_the_longest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As in observe mode: at 50 ms a token, by a tenth, one of one token is late at once, the longest after seconds."""
+    monkeypatch.setattr(stall, "LEAST_SILENCE_SECONDS", 0.01)
+    monkeypatch.setattr(stall, "STRETCH", 0.1)
+    async with Telling(page(WELL)) as tgi, watched(tgi) as w:
+        w.fleet.sent("r1", request(1, streamed=False), None)
+        await asyncio.sleep(0.1)
+        assert w.seen.signals == []
+        w.fleet.sent("r1", request(2, streamed=False), 1)
+        await until(lambda: w.seen.signals == [Signal.STALL])
+        w.fleet.ended("r1", 1)
+        w.fleet.ended("r1", 2)
+
+
 async def test_a_queue_that_the_gateway_filled_itself_is_no_signal() -> None:
     async with Telling(page(b"tgi_queue_size 20\n")) as tgi, watched(tgi) as w:
         await until(lambda: Signal.QUEUE in w.seen.signals)

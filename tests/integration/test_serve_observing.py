@@ -18,7 +18,9 @@ from fakes.front import Got
 from fakes.house import QUICK, House, house, raw, request_bytes, until
 from fakes.leavers import Leaver, leave_in_batches, nothing_left_behind, with_id
 from fakes.texts import text_of_tokens
+from llmshed.admission.request import Request
 from llmshed.gateway.counting.pool import BacklogError, CountingPool
+from llmshed.gateway.replicas.fleet import Fleet
 from llmshed.observability.endings import Phase
 from llmshed.simulation.cost import StepTimes
 from llmshed.simulation.parameters import ReplicaParameters
@@ -159,6 +161,24 @@ async def scraped(gate: House) -> dict[str, float]:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("mode", "told"), [(OBSERVE, [4, None]), ("", [4, 7])])
+async def test_the_ceiling_on_the_wire_is_what_an_answer_is_expected_by(
+    mode: str, told: list[int | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ceilings: list[int | None] = []
+    sent = Fleet.sent
+
+    def spy(fleet: Fleet, replica: str, request: Request, output_ceiling_tokens: int | None) -> None:
+        ceilings.append(output_ceiling_tokens)
+        sent(fleet, replica, request, output_ceiling_tokens)
+
+    monkeypatch.setattr(Fleet, "sent", spy)
+    async with house(mode + "[lanes.interactive]\ndefault_output_tokens = 7\n", replicas=(BRIEF,)) as gate:
+        for body in (NATIVE, UNTOLD):
+            assert (await gate.post("/generate", body)).status == 200
+    assert ceilings == told
+
+
 async def test_a_request_without_room_is_served_and_charges_nothing() -> None:
     tenancy = "[lanes.interactive]\nqueue_requests = 1\n"
     async with house(OBSERVE + tenancy, replicas=(SLOW,), pool=FULL) as gate, running(gate, sized(240)):

@@ -18,8 +18,11 @@ from llmshed.observability.metrics import UpstreamErrorKind
 class TrafficListener(Protocol):
     """Who wants to know how live traffic fares with each replica."""
 
-    def sent(self, replica: str, request: Request, output_ceiling_tokens: int) -> None:
-        """Note that a request is on its way to the replica; `ended` is owed for it."""
+    def sent(self, replica: str, request: Request, output_ceiling_tokens: int | None) -> None:
+        """Note that a request is on its way to the replica; `ended` is owed for it.
+
+        The ceiling is that on the wire, in tokens of one sequence; None where there is none.
+        """
 
     def heard(self, replica: str, key: int) -> None:
         """Note that data of a stream came; called for every piece of it."""

@@ -140,7 +140,9 @@ class Relay:
         def on_connected() -> None:
             outcome.sent_at = self._clock.now()
             outcome.phase = Phase.PREFILL
-            self._listener.sent(ticket.replica, job.admitted, ticket.verdict.output_ceiling_tokens or 0)
+            written = ticket.wire_ceiling_tokens
+            ceiling_tokens = job.call.asked_output_tokens if written is None else written
+            self._listener.sent(ticket.replica, job.admitted, ceiling_tokens)
 
         async def send() -> UpstreamAnswer:
             try:

@@ -194,7 +194,7 @@ class Fleet:
 
     # What live traffic tells.
 
-    def sent(self, replica: str, request: Request, output_ceiling_tokens: int) -> None:
+    def sent(self, replica: str, request: Request, output_ceiling_tokens: int | None) -> None:
         """Expect an answer of the replica."""
         self._signals.sent(replica, request, output_ceiling_tokens)
 

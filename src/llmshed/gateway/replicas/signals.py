@@ -93,14 +93,15 @@ class SignalWatch:
             both.create_task(self._look_on(), name=f"look at {self._name}")
             both.create_task(self._read_on(), name=f"read {self._name}")
 
-    def sent(self, request: Request, output_ceiling_tokens: int) -> None:
-        """Note that a request is on its way to the replica."""
-        budget = self._serving.spec.budget
+    def sent(self, request: Request, output_ceiling_tokens: int | None) -> None:
+        """Note that a request is on its way to the replica; without a ceiling its answer may be the longest of all."""
+        budget, limits = self._serving.spec.budget, self._serving.spec.limits
+        most_tokens = limits.max_total_tokens if output_ceiling_tokens is None else output_ceiling_tokens
         step_seconds = budget.decode_seconds_per_token or UNKNOWN_DECODE_SECONDS_PER_TOKEN
         work = ExpectedWork(
             sequences=request.sequences,
             prefill_seconds=prefill_seconds(request.input_tokens, budget),
-            further_seconds=step_seconds if request.streamed else step_seconds * output_ceiling_tokens,
+            further_seconds=step_seconds if request.streamed else step_seconds * most_tokens,
             streamed=request.streamed,
         )
         self._stalls.sent(request.key, work, self._means.clock.now())

@@ -43,7 +43,7 @@ class SignalWatches:
             known.task.cancel()
             self._means.observer.signals_forgotten(name)
 
-    def sent(self, name: str, request: Request, output_ceiling_tokens: int) -> None:
+    def sent(self, name: str, request: Request, output_ceiling_tokens: int | None) -> None:
         """Note that a request is on its way to a replica."""
         if (known := self._watched.get(name)) is not None:
             known.watch.sent(request, output_ceiling_tokens)
