@@ -115,7 +115,8 @@ async def decision(house: Administration, request: web.BaseRequest) -> web.Respo
     wanted = request.rel_url.raw_path.removeprefix(DECISION_PREFIX)
     found = house.gateway.decision_log.find(wanted)
     if not found:
-        raise BodyError(Reason.NOT_FOUND, "No request of this id is among the last decisions; see `decision_history`.")
+        message = "No request of this id is among the last ones that ended; `server.decision_history` says how many."
+        raise BodyError(Reason.NOT_FOUND, message)
     return json_answer({"schema": DECISIONS_SCHEMA, "decisions": found})
 
 
