@@ -147,9 +147,9 @@ class Lane(RuleBasedStateMachine):
         assert self.queue.check() == []
         plain = self.plain.waiting
         assert len(self.queue) == len(plain)
-        assert all(self.queue[one.key] is one and one.key in self.queue for one in plain)
+        assert sorted(map(id, self.queue)) == sorted(map(id, plain))
+        assert all(one.key in self.queue for one in plain)
         assert self.queue.tokens == sum(one.total_tokens for one in plain)
-        assert self.queue.input_tokens == sum(one.input_tokens for one in plain)
         assert self.queue.next_expiry() == min((one.expires_at for one in plain), default=None)
         assert self.queue.oldest_joined_at() == min((one.joined_at for one in plain), default=None)
         for priority_class in PriorityClass:

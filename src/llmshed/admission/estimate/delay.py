@@ -13,7 +13,6 @@ def delay_terms(
     share: float,
     factor: float,
     own_seconds: float,
-    promised_seconds: float = 0.0,
 ) -> DelayTerms:
     """Return the delay estimate of a request: max(release / share, prefill) x factor, with every term of it.
 
@@ -29,7 +28,6 @@ def delay_terms(
         factor=factor,
         wait_seconds=wait,
         own_seconds=own_seconds,
-        promised_seconds=promised_seconds,
     )
 
 

@@ -42,18 +42,9 @@ class LaneQueue:
         """Say whether a request waits here."""
         return key in self._waiting
 
-    def __getitem__(self, key: int) -> Waiting:
-        """Return a request that waits here."""
-        return self._waiting[key]
-
     def __iter__(self) -> Iterator[Waiting]:
         """Yield all who wait, in the order in which they joined; the queue may not change meanwhile."""
         return iter(self._waiting.values())
-
-    @property
-    def input_tokens(self) -> int:
-        """Return the prompt tokens that wait."""
-        return sum(line.input_tokens for line in self._classes.values())
 
     def requests_of(self, priority_class: PriorityClass) -> int:
         """Return how many wait in a class."""

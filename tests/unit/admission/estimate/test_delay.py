@@ -19,9 +19,8 @@ def test_the_later_term_times_the_factor(release: float, prefill: float, wait: f
         share=0.5,
         factor=1.5,
         own_seconds=0.7,
-        promised_seconds=4.0,
     )
-    assert terms == DelayTerms(8_000, 6_000, release, prefill, 0.5, 1.5, wait, 0.7, 4.0)
+    assert terms == DelayTerms(8_000, 6_000, release, prefill, 0.5, 1.5, wait, 0.7, 0.0)
     assert terms.prefill_binds is prefill_binds
 
 
