@@ -65,7 +65,7 @@ def test_bulk_keeps_its_floor_under_ten_times_the_interactive_work() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("intent", Intent)
+@pytest.mark.parametrize("intent", [Intent.INTERACTIVE, pytest.param(Intent.BULK, marks=pytest.mark.soak)])
 def test_a_tenant_at_ten_times_takes_nothing_of_the_others_share(intent: Intent) -> None:
     """Of about 2 a second that can be served each of five asks for 0.8, and one of them for 8."""
     rng = Random(2)  # noqa: S311 - one seed, one run
