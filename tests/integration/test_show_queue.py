@@ -62,7 +62,6 @@ async def test_of_two_hundred_who_wait_the_engine_sees_only_those_who_stay() -> 
         ended = Counter(line["termination"] for line in gate.decisions if line["request_id"].startswith("waiting-"))
         assert ended == {"CQ": LEAVING, "--": WAITING - LEAVING}
     print(f"\n{LEAVING} of {WAITING} left the queue: all places free after {1000 * took:.0f} ms")  # noqa: T201 - figure
-    assert took < 2.0  # promised is 0.25 s for each; all of it shares one loop here
 
 
 @on_both_loops

@@ -14,6 +14,7 @@ of its lane got, and how many tokens it must have produced since its first one. 
     release      least t with F(t) + J(t) >= n, the same for the seats s
     prefill      prompt tokens ahead / rate at which the prefill window lets them in
     share        1 - part of what came free that higher classes took, at least 0.02                       (share.py)
+                 for a repeat also less the part that first arrivals of its tenant ask for                (own_share.py)
     f            learnt factor of lane and class, in 0.5 .. 4                                             (factor.py)
 
     wait         max(release / share, prefill) x f                                                        (delay.py)
