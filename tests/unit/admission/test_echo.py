@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakes.door import request
@@ -114,6 +114,7 @@ def test_amplification_follows_from_the_totals() -> None:
     assert sum(book.totals.values()) / book.totals[Arrival.FIRST] == 11 / 4
 
 
+@settings(max_examples=50)
 @given(
     st.lists(
         st.tuples(

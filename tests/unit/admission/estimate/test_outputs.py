@@ -101,7 +101,7 @@ def test_quantiles_are_those_of_the_distribution() -> None:
     assert 950 < high < 1_050
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     lengths=st.lists(st.integers(0, 5_000), min_size=LEAST_SAMPLES, max_size=60),
     produced=st.floats(0, 6_000),
