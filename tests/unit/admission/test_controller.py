@@ -180,6 +180,23 @@ def test_who_leaves_the_queue_lets_those_behind_it_start() -> None:
     assert (type(dispatched), dispatched.key) == (Dispatch, 3)
 
 
+def test_displaced_work_stands_before_no_ghost_any_more() -> None:
+    """A ghost of the lowest class that lacked nothing but the tokens of who was let wait before it has fit then."""
+    tenants = {"acme": TenantPolicy("acme", top_class=PriorityClass.HIGH)}
+    controller = door(spec(**BRISK), tenants=tenants, lanes=queueing_lanes(requests=1))
+    arrive(controller, 1, 6_000, 1_000)
+    controller.handle(FirstToken(1), 0.1)
+    (pool,) = controller._pools.values()
+    ghosts = pool.learnt.ghosts
+    ghosts.follow(2, 20.0, 0, 0, 0.1)  # by rank: interactive, low
+    assert isinstance(arrive(controller, 2, 3_500, 500, now=0.2, asked_class=PriorityClass.NORMAL), Enqueue)
+    assert (len(ghosts), ghosts.fitted) == (1, 0)
+    evicted, queued = controller.handle(Arrived(request(3, 3_500, 500, asked_class=PriorityClass.HIGH)), 0.3)
+    assert (type(evicted), type(queued)) == (Evict, Enqueue)
+    controller.handle(Cancelled(3, sent=False), 0.4)
+    assert (len(ghosts), ghosts.fitted) == (1, 1)  # the one that is followed now is the displaced one's
+
+
 def test_a_newcomer_takes_nothing_that_comes_free_in_the_instant_of_its_arrival_from_who_waits() -> None:
     controller = door(spec(release_grace_seconds=GRACE, **BRISK), lanes=queueing_lanes())
     arrive(controller, 1, 6_000, 1_000)
