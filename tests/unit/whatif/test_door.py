@@ -48,7 +48,8 @@ def test_what_a_request_takes_alone_is_found_out_once_for_each_size_and_ceiling(
     door = Door(replace(setting, build_model=build), EDGES)
     first, again, longer = (door.visit(traced(at, 100, tokens), at) for at, tokens in ((0.0, 10), (1.0, 10), (2.0, 20)))
     assert len(built) == 2
-    assert again == replace(first, traced=again.traced, first_arrived_at=1.0)
+    assert again.fingerprint != first.fingerprint
+    assert again == replace(first, traced=again.traced, first_arrived_at=1.0, fingerprint=again.fingerprint)
     assert longer.wanted_tokens == 120
 
 
