@@ -67,7 +67,7 @@ class BulkPart:
 
     def interactive_came(self, now: float) -> None:
         """Bind bulk to its cap for the next seconds; what a lifted cap would have let in is not owed."""
-        if not self._capped(now) and self._cap is not None:
+        if now >= self._lifted_at and self._cap is not None:
             self._cap.forget(now)
         self._lifted_at = now + INTERACTIVE_RECENT_SECONDS
 

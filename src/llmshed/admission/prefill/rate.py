@@ -19,9 +19,12 @@ class MeasuredRate:
 
     Sums, not a mean of rates: prompts of one engine step get their first tokens together, and the rate of the second
     would be infinite.
+
+    Attributes:
+        tokens_per_second: the rate, within its bounds; a decision reads it several times for each replica.
     """
 
-    __slots__ = ("_least", "_most", "_seconds", "_tokens")
+    __slots__ = ("_least", "_most", "_seconds", "_tokens", "tokens_per_second")
 
     def __init__(self, profile_tokens_per_second: float | None) -> None:
         """Start with the profile's rate, or the one that is assumed where none is known."""
@@ -29,11 +32,6 @@ class MeasuredRate:
         self._tokens = (profile_tokens_per_second or UNKNOWN_PREFILL_TOKENS_PER_SECOND) * PRIOR_SECONDS
         self._least = self._most = 0.0
         self.renew(profile_tokens_per_second)
-
-    @property
-    def tokens_per_second(self) -> float:
-        """Return the rate, within its bounds."""
-        return min(max(self._tokens / self._seconds, self._least), self._most)
 
     def learn(self, tokens: int, seconds: float, inflight_tokens: int) -> None:
         """Count a prompt that the engine worked on for so long with that many tokens in flight, its own included.
@@ -45,8 +43,13 @@ class MeasuredRate:
         kept = math.exp(-seconds / MEMORY_SECONDS)
         self._tokens = self._tokens * kept + tokens
         self._seconds = self._seconds * kept + seconds
+        self._bound()
 
     def renew(self, profile_tokens_per_second: float | None) -> None:
         """Take the bounds from another profile; what was measured stays, within them."""
         self._least = LEAST_RATIO * (profile_tokens_per_second or UNKNOWN_PREFILL_TOKENS_PER_SECOND)
         self._most = float("inf") if profile_tokens_per_second is None else MOST_RATIO * profile_tokens_per_second
+        self._bound()
+
+    def _bound(self) -> None:
+        self.tokens_per_second = min(max(self._tokens / self._seconds, self._least), self._most)

@@ -126,6 +126,12 @@ class ClassLine:
         self._counters.settle(tenant, weight, tokens, dispatched_at)
         self._rank_anew(tenant)
 
+    @property
+    def head(self) -> Waiting | None:
+        """Return whom service takes next; None when nobody waits."""
+        first = self._order.first()
+        return None if first is None else self._tenants[first[1]].head
+
     def in_order(self) -> Iterator[Waiting]:
         """Yield in the order of service: each as if those before it had been served and charged.
 

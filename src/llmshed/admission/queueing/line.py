@@ -79,6 +79,11 @@ class LaneQueue:
         self._classes[waiting.priority_class].leave(waiting)
         return waiting
 
+    def head(self, priority_class: PriorityClass, now: float) -> Waiting | None:
+        """Return whom service takes next of a class; None when nobody waits in it."""
+        self._age(now)
+        return self._classes[priority_class].head
+
     def in_order(self, priority_class: PriorityClass, now: float) -> Iterator[Waiting]:
         """Return the requests of a class in the order of service, found one by one as they are asked for.
 

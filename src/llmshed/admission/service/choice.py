@@ -94,8 +94,10 @@ def may_start(place: Place, asker: Asker, now: float) -> bool:
     its tenant while these ask for more than is dispatched.
     """
     pool, rank = place.pool, asker.rank
+    if place.option.reservation.total_tokens > place.replica.free_tokens:
+        return False  # as on most replicas when it matters, and seen at once
     if pool.waiting:
-        same = pool.queues[asker.lane].requests_of(asker.priority_class)
+        same = pool.waiting_of(rank)
         if same > MOST_LOOKED_AT or (asker.repeat and same):
             return False
         if pool.waits_above(rank):

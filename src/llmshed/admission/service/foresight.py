@@ -47,17 +47,16 @@ class Asker:
 
 
 class Foresight(NamedTuple):
-    """An option with the wait that is foreseen there, and the work that goes before."""
+    """An option with the wait that is foreseen there, and the work that goes before.
+
+    `first_token_seconds` is the time to first token that is foreseen, from now.
+    """
 
     option: Option
     replica: AwaitedReplica
     ahead: Queued
     delay: DelayTerms
-
-    @property
-    def first_token_seconds(self) -> float:
-        """Return the time to first token that is foreseen, from now."""
-        return self.delay.wait_seconds + self.replica.own_seconds(self.option.reservation)
+    first_token_seconds: float
 
 
 class Outlook(NamedTuple):
@@ -107,7 +106,8 @@ def foresee(
         factor=outlook.factor,
         own_seconds=own_seconds(asker, option, replica, pool),
     )
-    return Foresight(option, replica, ahead, delay)
+    prompt_seconds = delay.own_seconds if asker.request.deadline is None else replica.own_seconds(reservation)
+    return Foresight(option, replica, ahead, delay, delay.wait_seconds + prompt_seconds)
 
 
 def own_seconds(asker: Asker, option: Option, replica: AwaitedReplica, pool: Pool) -> float:

@@ -64,6 +64,18 @@ class Pool:
         """Say whether anything of a better rank waits."""
         return any(self._requests[:rank])
 
+    def head(self, rank: int, now: float) -> Waiting:
+        """Return whom service takes next of a rank of which somebody waits."""
+        lane, priority_class = RANKED[rank]
+        head = self.queues[lane].head(priority_class, now)
+        if head is None:
+            raise ValueError(f"nobody of rank {rank} waits")
+        return head
+
+    def waiting_of(self, rank: int) -> int:
+        """Return how many wait with a rank."""
+        return self._requests[rank]
+
     def least_tokens(self, rank: int) -> float:
         """Return what nobody who waits with a rank takes less than, on any replica."""
         return self._sizes[rank].first() or 0.0
@@ -118,7 +130,7 @@ class Pool:
 
     def is_due(self, now: float) -> bool:
         """Say whether somebody waits and may start by what happened or by the time that passed."""
-        return self.waiting > 0 and (self.changed or (self.look_at is not None and self.look_at <= now))
+        return bool(self._waiting) and (self.changed or (self.look_at is not None and self.look_at <= now))
 
     def next_wakeup(self) -> float | None:
         """Return when the next wait is over or may end; None while nobody waits."""

@@ -25,8 +25,8 @@ def next_start(pool: Pool, now: float) -> tuple[Waiting, AwaitedReplica] | None:
     pool.look_at = None
     pool.changed = False
     above_waits = False
-    interactive_waits = len(pool.queues[Lane.INTERACTIVE]) > 0
     ranks = pool.waiting_ranks()
+    interactive_waits = bool(ranks) and RANKED[ranks[0]][0] is Lane.INTERACTIVE
     _end_shadows(pool, ranks, now, interactive_waits=interactive_waits)
     if interactive_waits:
         _let_floor_come_first(pool, ranks, now)
@@ -35,14 +35,13 @@ def next_start(pool: Pool, now: float) -> tuple[Waiting, AwaitedReplica] | None:
         floor_only = above_waits and lane is Lane.BULK
         if above_waits and not floor_only:
             continue
-        in_order = pool.queues[lane].in_order(priority_class, now)
-        head = next(in_order)
+        head = pool.head(rank, now)
         _shadow(head, pool, now, interactive_waits=interactive_waits)
         looked, roomy = [head, *_holders(pool, rank)], _roomy(pool, rank)
         usable = [replica for replica in roomy if replica.window.admits(lane, 0, now)]
         found = _first_fit(looked, usable, pool, now, floor_only=floor_only)
         if found is None and roomy:
-            rest = list(islice(in_order, MOST_LOOKED_AT - 1))
+            rest = list(islice(pool.queues[lane].in_order(priority_class, now), 1, MOST_LOOKED_AT))
             found = _first_fit(rest, usable, pool, now, floor_only=floor_only)
             looked += rest
         if found is not None:
@@ -107,8 +106,7 @@ def _let_floor_come_first(pool: Pool, ranks: Sequence[int], now: float) -> None:
     """
     rank = next((rank for rank in ranks if RANKED[rank][0] is Lane.BULK), None)
     if rank is not None:
-        lane, priority_class = RANKED[rank]
-        _shadow(next(pool.queues[lane].in_order(priority_class, now)), pool, now, interactive_waits=True)
+        _shadow(pool.head(rank, now), pool, now, interactive_waits=True)
 
 
 def _end_shadows(pool: Pool, ranks: Sequence[int], now: float, *, interactive_waits: bool) -> None:
