@@ -39,6 +39,17 @@ def test_it_waits_until_what_it_and_the_work_ahead_lack_comes_free() -> None:
     assert behind.delay.wait_seconds == behind.delay.release_seconds  # nothing is learnt yet: share 1, factor 1
 
 
+def test_what_came_free_is_not_expected_once_more() -> None:
+    """The first of two gives its 4,400 back; what still lacks comes with the second, at 4 + 3.8 + 80 s."""
+    pool = pool_of(slow())
+    (replica,) = pool
+    running(pool, 1, 4_000, 400)
+    running(pool, 2, 3_800, 800)
+    assert foreseen(pool, asker_of(1_000, 1_000)).delay.release_seconds == pytest.approx(44.0, rel=0.01)
+    pool.give_back(replica, 1, 0.05)
+    assert foreseen(pool, asker_of(5_000, 1_000), 0.06).delay.release_seconds == pytest.approx(87.7, rel=0.01)
+
+
 def test_seats_are_waited_for_likewise() -> None:
     pool = pool_of(slow(hard_cap_sequences=1))
     running(pool, 1, 1_000, 100)

@@ -62,3 +62,11 @@ def test_what_goes_before_a_newcomer_is_all_of_better_ranks_and_a_part_of_its_ow
     assert replica.ahead(0, 0.0).tokens == 0
     assert replica.state_at(0.0).equation.queued_tokens == 13_500
     assert replica.equation_before(2_000).headroom_tokens == 84_400
+
+
+def test_what_ends_before_its_first_token_is_in_flight_no_more() -> None:
+    replica = awaited(spec(prefill_tokens_per_second=1_000.0))
+    replica.take(charge(1, 2_000, 100), 0.0)
+    assert replica.window.terms(0.0).inflight_tokens == 2_000
+    replica.give_back(1, 1.0)
+    assert replica.window.terms(1.0).inflight_tokens == 0
