@@ -21,6 +21,7 @@ CORE_TESTS = (
     "tests/scenario/test_worked_example.py",
     "tests/scenario/test_queues.py",
     "tests/scenario/test_queue_faults.py",
+    "tests/scenario/test_queue_shares.py",
     "tests/property/test_controller_machine.py",
 )
 
