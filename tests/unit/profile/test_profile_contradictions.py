@@ -39,7 +39,9 @@ CASES = {
         f"{BUDGET}[limits]\nmax_total_tokens = 1024", "lanes.bulk.default_output_tokens",
     ),
     "reserved floor above its maximum": (f"{BUDGET}[bulk]\nreserved_floor_ratio = 0.51", "bulk.reserved_floor_ratio"),
-    "prefill floor above its cap": (f"{BUDGET}[bulk]\nprefill_cap_ratio = 0.3\nprefill_floor_ratio = 0.31", "bulk.prefill_floor_ratio"),
+    "prefill floor above its cap": (
+        f"{BUDGET}[bulk]\nprefill_cap_ratio = 0.3\nprefill_floor_ratio = 0.31", "bulk.prefill_floor_ratio",
+    ),
     "share above the whole": (f"{BUDGET}[bulk]\nreserved_max_ratio = 1.01", "bulk.reserved_max_ratio"),
 }  # fmt: skip
 

@@ -28,8 +28,8 @@ from llmshed.admission.release import prefill_ends, prefill_seconds
 REBUILD_SECONDS = 0.1
 """Age at which the curves are built anew: waits are told in tenths of a second at best."""
 REBUILD_SECONDS_PER_CHARGE = 0.001
-"""With many charges they may get older, so that building them, some 8 microseconds a charge, takes less than a per cent of
-a core for each replica however many run there."""
+"""With many charges they may get older, so that building them, some 8 microseconds a charge, takes less than a per
+cent of a core for each replica however many run there."""
 REBUILD_TAKEN_RATIO = 0.25
 """They are built before that age when so much of them was taken since: an idle replica that fills within an instant is
 then forecast as well, at a cost that is amortised over what was taken."""

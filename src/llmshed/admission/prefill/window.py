@@ -190,10 +190,19 @@ class PrefillWindow:
             self._bulk.give_back(prompt.bulk)
         self._achieved.count(-prompt.tokens, now, bulk=prompt.lane is Lane.BULK)
 
-    def wait_seconds(self, lane: Lane, ahead_tokens: int, tokens: int, now: float, share: float = 1.0) -> float:
+    def wait_seconds(
+        self,
+        lane: Lane,
+        ahead_tokens: int,
+        tokens: int,
+        now: float,
+        share: float = 1.0,
+        bulk_ahead_tokens: int = 0,
+    ) -> float:
         """Return the predicted time until a prompt is let in behind `ahead_tokens` of prompts that go first.
 
-        `share` (more than 0, at most 1) is the part of the window that higher classes leave; bulk's cap is its own.
+        `share` (more than 0, at most 1) is the part of the window that higher classes leave. Bulk's cap is its own:
+        only those `bulk_ahead_tokens` that are bulk's are ahead there.
         """
         if ahead_tokens <= 0 and self.admits(lane, tokens, now):
             return 0.0
@@ -206,7 +215,7 @@ class PrefillWindow:
         bulk = self._part_of(lane)
         if bulk is None:
             return seconds / share
-        cap_seconds = bulk.cap_seconds(ahead_tokens, now)
+        cap_seconds = bulk.cap_seconds(bulk_ahead_tokens, now)
         return max(seconds, cap_seconds) if cap_seconds > 0 else seconds / share
 
     @property

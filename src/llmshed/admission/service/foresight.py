@@ -96,7 +96,10 @@ def foresee(
     if asker.lane is Lane.BULK:
         lack_tokens = max(lack_tokens, _bulk_lack_tokens(reservation.total_tokens, asker.rank, replica, now))
     release = replica.seconds_until(Lack(lack_tokens, lack_sequences), before, pool.learnt.outputs, now)
-    prefill = replica.window.wait_seconds(asker.lane, ahead.input_tokens, reservation.input_tokens, now, outlook.share)
+    bulk_prompts = sum(queued.input_tokens for queued in _bulk_until(asker.rank, replica))
+    prefill = replica.window.wait_seconds(
+        asker.lane, ahead.input_tokens, reservation.input_tokens, now, outlook.share, bulk_prompts
+    )
     delay = delay_terms(
         tokens_ahead=ahead.tokens,
         prefill_tokens_ahead=ahead.input_tokens,
@@ -147,12 +150,17 @@ def _held(replica: AwaitedReplica, key: int, rank: int) -> tuple[int, int]:
     return shadow.total_tokens, shadow.sequences
 
 
+def _bulk_until(rank: int, replica: AwaitedReplica) -> list[Queued]:
+    """Return the waiting bulk of a replica up to a service rank; nothing for an interactive one."""
+    return replica.queued[service_rank(Lane.BULK, PriorityClass.HIGH) : rank + 1]
+
+
 def _bulk_lack_tokens(tokens: int, rank: int, replica: AwaitedReplica, now: float) -> int:
     """Return what all work must release until bulk's part of the budget has room, if what comes free is mixed alike."""
     held = replica.ledger.tokens_of(Lane.BULK)
     room = replica.bulk_room_tokens(replica.budget.bulk.reserved_max_ratio, now)
     if math.isinf(room):
         return 0
-    ahead = sum(queued.tokens for queued in replica.queued[service_rank(Lane.BULK, PriorityClass.HIGH) : rank + 1])
+    ahead = sum(queued.tokens for queued in _bulk_until(rank, replica))
     lack = min(tokens + ahead - room, held)
     return max(0, math.ceil(lack * replica.ledger.active_tokens / held))
