@@ -44,7 +44,7 @@ test: debian-tools $(VENV)/.installed-dev ## everything that must hold for a cha
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(PYTEST) -m "not slow and not soak"
+	$(PYTEST) -m "not slow and not soak" --numprocesses 2 --dist loadfile
 	$(PYTEST) -m "slow and not soak" --timeout 300
 
 lint: $(VENV)/.installed-dev ## ruff and mypy, nothing else

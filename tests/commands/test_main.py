@@ -54,6 +54,7 @@ def test_off_a_terminal_a_row_of_a_table_is_one_line_without_blanks_at_its_end(c
 
     assert [line.split("  ")[0] for line in lines] == [
         "verdict", "status", "lane", "input tokens", "output ceiling", "reservation", "fits", "why", "profile",
+        "prefill window",
     ]  # fmt: skip
     assert [line for line in lines if line != line.rstrip()] == []
 

@@ -122,9 +122,12 @@ async def test_openai_sees_what_is_too_long_and_what_must_wait(gate: House, open
         with pytest.raises(openai.APIStatusError, match="context_limit") as too_long:
             await ask(model="tgi", messages=[{"role": "user", "content": "sea " * 20_000}], max_tokens=1)
         assert too_long.value.status_code == 413
-        running = await ask(model="tgi", messages=MESSAGES, max_tokens=7000, stream=True)
+        running = await ask(model="tgi", messages=MESSAGES, max_tokens=4500, stream=True)
         with pytest.raises(openai.RateLimitError, match="token_budget_exhausted"):
-            await ask(model="tgi", messages=MESSAGES, max_tokens=4000)
+            await ask(model="tgi", messages=MESSAGES, max_tokens=4000, stream=True)
+        # The client gives a whole answer 600 s, and tells so: 450 s of waiting leave too little for 400 s of output.
+        with pytest.raises(openai.RateLimitError, match="deadline_infeasible"):
+            await ask(model="tgi", messages=MESSAGES, max_tokens=4001)
         await running.close()
 
 
