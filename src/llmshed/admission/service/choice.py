@@ -69,7 +69,11 @@ def choose(
     queue = pool.queue_terms(asker.lane, asker.lane_policy)
     delay, retry_after_seconds, detail = best.delay, None, ""
     if reason is not None:
-        delay, retry_after_seconds = _told(delay, pool.learnt.promised_seconds(asker.rank, now))
+        promised_seconds = pool.learnt.promised_seconds(asker.rank, now)
+        delay, retry_after_seconds = _told(delay, promised_seconds)
+        if asker.repeat:  # its share decides, but it is told when the work ahead has drained, as anybody is
+            as_first = foresee(replace(asker, repeat=False), best.option, best.replica, pool, now)
+            _, retry_after_seconds = _told(as_first.delay, promised_seconds)
         detail = wait_sentence(best.option.reservation, equation, delay, queue)
     return best.option.verdict(
         Decision.QUEUE if reason is None else Decision.REFUSE,

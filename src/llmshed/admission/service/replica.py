@@ -16,7 +16,7 @@ from llmshed.admission.replica import Replica
 from llmshed.admission.request import SERVICE_RANKS, Lane
 from llmshed.admission.state import ReplicaState
 
-INTERACTIVE_RECENT_SECONDS = 60.0
+KEPT_FOR_INTERACTIVE_SECONDS = 60.0
 """How long after an interactive request bulk keeps to its part of the budget: about as long as its answers hold it."""
 
 
@@ -103,7 +103,7 @@ class AwaitedReplica(Replica):
         held = self.ledger.tokens_of(Lane.BULK)
         if not self.shared or held == 0:
             return float("inf")
-        if self.interactive_at is None or now >= self.interactive_at + INTERACTIVE_RECENT_SECONDS:
+        if self.interactive_at is None or now >= self.interactive_at + KEPT_FOR_INTERACTIVE_SECONDS:
             return float("inf")
         return ratio * self.budget.safe_budget_tokens - held
 

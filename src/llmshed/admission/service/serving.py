@@ -14,7 +14,7 @@ from llmshed.admission.request import Lane
 from llmshed.admission.service.choice import MOST_LOOKED_AT
 from llmshed.admission.service.fitting import Candidate, fits, has_room, may_hold_shadow
 from llmshed.admission.service.pool import RANKED, Pool
-from llmshed.admission.service.replica import INTERACTIVE_RECENT_SECONDS, AwaitedReplica
+from llmshed.admission.service.replica import KEPT_FOR_INTERACTIVE_SECONDS, AwaitedReplica
 
 
 def next_start(pool: Pool, now: float) -> tuple[Waiting, AwaitedReplica] | None:
@@ -132,7 +132,9 @@ def _look_again(looked: Sequence[Waiting], roomy: Sequence[AwaitedReplica], pool
         if ready_at is not None:
             times.append(ready_at)
     if lane is Lane.BULK:  # it is held to no part of the budget once interactive work has not come for long
-        times += [r.interactive_at + INTERACTIVE_RECENT_SECONDS for r in pool if r.up and r.interactive_at is not None]
+        times += [
+            r.interactive_at + KEPT_FOR_INTERACTIVE_SECONDS for r in pool if r.up and r.interactive_at is not None
+        ]
     ahead = [at for at in times if at > now]
     if ahead:
         pool.look_at = min(ahead) if pool.look_at is None else min(pool.look_at, *ahead)

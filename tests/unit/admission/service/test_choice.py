@@ -221,3 +221,15 @@ def test_a_refusal_tells_its_wait_with_what_was_promised_before() -> None:
     assert told.delay.promised_seconds == 3.0
     endless = refused(replace(waits, delay=delay._replace(wait_seconds=math.inf)), Reason.QUEUE_FULL, 3.0)
     assert endless.retry_after_seconds == UNKNOWN_RETRY_SECONDS
+
+
+def test_a_repeat_is_decided_by_what_first_arrivals_leave_and_told_when_the_work_ahead_has_drained() -> None:
+    pool = pool_of(small())
+    running(pool, 1, 900, 100)
+    pool.learnt.own_shares.asked("acme", 1_000, 0.0)
+    first, again = chosen(pool, asker_of(400, 100)), chosen(pool, asker_of(400, 100, repeat=True))
+    assert first.delay is not None
+    assert again.delay is not None
+    assert (first.decision, again.decision) == (Decision.QUEUE, Decision.REFUSE)
+    assert again.delay.wait_seconds == pytest.approx(50 * first.delay.wait_seconds)
+    assert again.retry_after_seconds == first.delay.wait_seconds

@@ -6,7 +6,7 @@ from fakes.door import spec
 from fakes.pools import awaited, charge, pool_of, queued
 from llmshed.admission.policy import ReplicaBudget
 from llmshed.admission.request import Lane, PriorityClass
-from llmshed.admission.service.replica import INTERACTIVE_RECENT_SECONDS
+from llmshed.admission.service.replica import KEPT_FOR_INTERACTIVE_SECONDS
 
 HIGH, LOW = PriorityClass.HIGH, PriorityClass.LOW
 
@@ -41,8 +41,8 @@ def test_bulk_has_its_part_of_the_budget_while_interactive_work_comes() -> None:
     replica.interactive_came(5.0)
     assert replica.bulk_room_tokens(0.5, 5.0) == 30_000
     assert replica.bulk_room_tokens(0.05, 5.0) == 4_320 - 13_200
-    assert replica.bulk_room_tokens(0.5, 4.9 + INTERACTIVE_RECENT_SECONDS) == 30_000
-    assert replica.bulk_room_tokens(0.5, 5.0 + INTERACTIVE_RECENT_SECONDS) == math.inf
+    assert replica.bulk_room_tokens(0.5, 4.9 + KEPT_FOR_INTERACTIVE_SECONDS) == 30_000
+    assert replica.bulk_room_tokens(0.5, 5.0 + KEPT_FOR_INTERACTIVE_SECONDS) == math.inf
     alone = awaited(shared=False)
     alone.take(charge(1, 13_000, 200, Lane.BULK), 0.0)
     alone.interactive_came(0.0)
