@@ -45,7 +45,8 @@ test: debian-tools $(VENV)/.installed-dev ## everything that must hold for a cha
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(PYTEST) -m "not slow and not soak" --numprocesses 2 --dist loadfile
-	$(PYTEST) -m "slow and not soak" --timeout 300
+	$(PYTEST) -m "slow and not soak" --timeout 300 --numprocesses 2 --ignore tests/integration
+	$(PYTEST) -m "slow and not soak" --timeout 300 tests/integration
 
 lint: $(VENV)/.installed-dev ## ruff and mypy, nothing else
 	$(BIN)/ruff check .
