@@ -6,14 +6,33 @@ from typing import Any
 
 import orjson
 import pytest
+from tokenizers import Tokenizer
 
 from conftest import Cli
 from fakes.reference_counts import TOKENIZERS, chat_of, expected_chats, reference, text_of
+from llmshed.tokenizing.adapt import engine_tokenizer
+from llmshed.tokenizing.files import EngineName, TokenizerFiles
 
 Find = Callable[[str], Path]
 
-# Every case loads its tokenizer anew, as every call of the command does.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+@pytest.fixture(scope="module")
+def loaded() -> dict[tuple[str, str], Tokenizer]:
+    """The tokenizers of this module by directory and engine, since a large one takes seconds to build."""
+    return {}
+
+
+@pytest.fixture(autouse=True)
+def each_tokenizer_is_built_once(loaded: dict[tuple[str, str], Tokenizer], monkeypatch: pytest.MonkeyPatch) -> None:
+    def build_once(files: TokenizerFiles, engine: EngineName) -> Tokenizer:
+        key = (files.name, engine)
+        if key not in loaded:
+            loaded[key] = engine_tokenizer(files, engine)
+        return loaded[key]
+
+    monkeypatch.setattr("llmshed.tokenizing.build.engine_tokenizer", build_once)
 
 
 def test_every_chat_that_transformers_counted_is_counted_alike_for_vllm(
