@@ -160,12 +160,16 @@ class Door(Books, RuleBasedStateMachine):
         assert at_once == any(isinstance(action, Released) and action.key == key for action in actions)
 
     @precondition(lambda self: self.waiting)
-    @rule(data=st.data())
-    def leave_the_queue(self, data: st.DataObject) -> None:
+    @rule(data=st.data(), late=st.sampled_from([0.0, 0.0, 0.5, 8.0, 100.0]))
+    def leave_the_queue(self, data: st.DataObject, late: float) -> None:
+        """One that leaves ends by that alone, though a wake-up of its own or of others may be due by then."""
         key = data.draw(st.sampled_from(sorted(self.waiting)))
         del self.waiting[key]
         self.end_of(key)
+        self.now += late
+        self.punctual = late == 0.0
         self.tell(Cancelled(key, sent=False))
+        self.punctual = True
 
     @precondition(lambda self: self.live)
     @rule(data=st.data())

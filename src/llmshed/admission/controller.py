@@ -34,6 +34,7 @@ from llmshed.admission.queueing.waiting import Waiting
 from llmshed.admission.request import Lane, Request
 from llmshed.admission.service.charging import charge_of, reservation_of
 from llmshed.admission.service.evicting import displaced_verdict, expired_verdict, moved_actions
+from llmshed.admission.service.invariants import broken_between
 from llmshed.admission.service.pool import Pool
 from llmshed.admission.service.replica import AwaitedReplica
 from llmshed.admission.service.roster import Roster
@@ -54,7 +55,6 @@ class _Live:
     verdict: Verdict
     replica: str
     policy: AdmissionPolicy
-    redispatched: bool = False
 
 
 class AdmissionController:
@@ -62,7 +62,7 @@ class AdmissionController:
 
     Invariants, stated by `check`: every ledger's sums equal its charges; every live request holds exactly one charge,
     on the replica that it was sent to; every other charge is releasing; who waits is in one queue and runs nowhere;
-    what tenants hold sums to ledgers and queues.
+    what tenants hold sums to ledgers and queues; nothing is remembered of a request that ended.
     """
 
     def __init__(self, policy: AdmissionPolicy) -> None:
@@ -72,7 +72,7 @@ class AdmissionController:
         self._pools = self._roster.pools
         self._replicas = self._roster.replicas
         self._live: dict[int, _Live] = {}
-        self._lost_once: set[int] = set()  # waiting requests whose first replica was lost before it read them
+        self._lost_once: set[int] = set()  # live or waiting requests whose first replica was lost before it read them
         self._tenant_use = TenantUse()
         self._echoes = EchoBook()
         self._draining = False
@@ -95,6 +95,8 @@ class AdmissionController:
             ValueError: a request arrives under a key that is in use.
         """
         actions = self._free_due(now)
+        # Before waits end: whose client left is answered nothing, though its wait is over by the same reading.
+        left_queue = isinstance(event, Cancelled) and self._leave_queue(event.key, now)
         actions += self._evict_expired(now)
         match event:
             case Arrived(request):
@@ -107,7 +109,8 @@ class AdmissionController:
             case Failed(key, engine_holds):
                 actions += self._abandon(key, now, engine_holds=engine_holds)
             case Cancelled(key, sent):
-                actions += self._abandon(key, now, engine_holds=sent)
+                if not left_queue:
+                    actions += self._abandon(key, now, engine_holds=sent)
             case NotSent(key):
                 actions += self._send_elsewhere(key, now)
             case ReplicaUp(spec):
@@ -164,27 +167,10 @@ class AdmissionController:
 
     def check(self) -> tuple[str, ...]:
         """Return the invariants that do not hold, as sentences; empty when all do."""
-        wrong = [f"{name}: {text}" for name, r in self._replicas.items() for text in r.ledger.check()]
-        wrong += [f"{name}: {text}" for name, pool in self._pools.items() for text in pool.check()]
-        wrong += self._echoes.check()
-        for key, live in self._live.items():
-            holders = [name for name, replica in self._replicas.items() if key in replica.ledger]
-            if holders != [live.replica]:
-                wrong.append(f"request {key} was sent to {live.replica} and is charged on {holders}")
-            if self._roster.where_waits(key) is not None:
-                wrong.append(f"request {key} was sent to {live.replica} and waits too")
-        charges = [(name, charge) for name, r in self._replicas.items() for charge in r.ledger]
-        wrong += [
-            f"{name}: request {charge.key} is charged but neither live nor releasing"
-            for name, charge in charges
-            if charge.key not in self._live and charge.release_at is None
-        ]
-        queues = [queue for pool in self._pools.values() for queue in pool.queues.values()]
-        lent = sum(r.ledger.active_tokens for r in self._replicas.values()) + sum(queue.tokens for queue in queues)
-        if sum(self._tenant_use.tokens.values()) != lent:
-            wrong.append("what tenants hold differs from what replicas lent and queues keep")
-        if sum(self._tenant_use.requests.values()) != len(charges) + sum(map(len, queues)):
-            wrong.append("requests counted by tenant differ from charges and queues")
+        sent_to = {key: live.replica for key, live in self._live.items()}
+        wrong = [*broken_between(self._roster, sent_to, self._tenant_use), *self._echoes.check()]
+        nowhere = {key for key in self._lost_once if key not in sent_to and self._roster.where_waits(key) is None}
+        wrong += [f"request {key} is remembered as lost once and is nowhere" for key in sorted(nowhere)]
         return tuple(wrong)
 
     def _arrive(self, request: Request, now: float) -> list[Action]:
@@ -212,7 +198,7 @@ class AdmissionController:
                 replica = pool.replicas[verdict.replica or ""]
                 pool.note_accepted(verdict)
                 self._tenant_use.charge(request.tenant, reservation_of(verdict))
-                return [self._dispatch(request, policy, verdict, replica, now, again=False)]
+                return [self._dispatch(request, policy, verdict, replica, now)]
             case Decision.QUEUE:
                 return self._enqueue(request, policy, verdict, since, now)
             case Decision.REFUSE:
@@ -222,21 +208,14 @@ class AdmissionController:
                 assert_never(unreachable)
 
     def _dispatch(
-        self,
-        request: Request,
-        policy: AdmissionPolicy,
-        verdict: Verdict,
-        replica: AwaitedReplica,
-        now: float,
-        *,
-        again: bool,
+        self, request: Request, policy: AdmissionPolicy, verdict: Verdict, replica: AwaitedReplica, now: float
     ) -> Dispatch:
         """Charge a request, whose tenant is charged already, to a replica."""
         charge = charge_of(request, verdict, now)
         weight = policy.tenants[request.tenant].weight
         self._pools[replica.spec.pool].take(charge, replica, verdict, weight, now)
         self._echoes.served(request.fingerprint)
-        self._live[request.key] = _Live(request, verdict, replica.spec.name, policy, again)
+        self._live[request.key] = _Live(request, verdict, replica.spec.name, policy)
         return Dispatch(request.key, replica.spec.name, verdict)
 
     def _enqueue(
@@ -266,9 +245,7 @@ class AdmissionController:
             self._tenant_use.free(waiting.tenant, waiting.reservation)
             self._tenant_use.charge(waiting.tenant, reservation_of(verdict))
             _learn_wait(waiting, pool, now)
-            again = waiting.key in self._lost_once
-            self._lost_once.discard(waiting.key)
-            actions.append(self._dispatch(waiting.request, waiting.policy, verdict, replica, now, again=again))
+            actions.append(self._dispatch(waiting.request, waiting.policy, verdict, replica, now))
         return actions
 
     def _note_refusal(self, request: Request, verdict: Verdict, now: float) -> None:
@@ -287,7 +264,7 @@ class AdmissionController:
         self._pools[replica.spec.pool].changed = True
 
     def _finish(self, key: int, output_tokens: int | None, now: float) -> Action:
-        live = self._live.pop(key)
+        live = self._end(key)
         if output_tokens is not None:
             replica = self._replicas[live.replica]
             charge, pool = replica.ledger[key], self._pools[replica.spec.pool]
@@ -296,38 +273,41 @@ class AdmissionController:
         return self._free(live.replica, key, now)
 
     def _abandon(self, key: int, now: float, *, engine_holds: bool) -> list[Action]:
-        """End a request whose answer nobody takes; its tokens stay while the engine may still work on it."""
-        pool = self._roster.where_waits(key)
-        if pool is not None:
-            self._forget_wait(pool, pool.leave(key, now))
-            return []
-        live = self._live.pop(key)
+        """End a dispatched request whose answer nobody takes; its tokens stay while the engine may work on it."""
+        live = self._end(key)
         if not engine_holds:
             return [self._free(live.replica, key, now)]
         replica = self._replicas[live.replica]
         replica.ledger.begin_release(key, replica.release_time(replica.ledger[key], now))
         return []
 
+    def _end(self, key: int) -> _Live:
+        self._lost_once.discard(key)
+        return self._live.pop(key)
+
     def _send_elsewhere(self, key: int, now: float) -> list[Action]:
         """Send a request that its replica never read to another one, once, under the policy that it came under."""
         live = self._live.pop(key)
         self._replicas[live.replica].window.refund(key, now)
         released = self._free(live.replica, key, now)
-        if live.redispatched:
+        if key in self._lost_once:
+            self._lost_once.discard(key)
             return [released, Refuse(key, lost_again_verdict(live.verdict))]
         verdict = decide(live.request, self._surroundings(live.policy), _UNHEARD, now, without=live.replica)
         actions = self._commit(live.request, live.policy, verdict, now, now)
-        self._note_lost_once(key)
+        if verdict.decision is not Decision.REFUSE:
+            self._lost_once.add(key)
         if (pool := self._roster.where_waits(key)) is not None:
             pool.keep_off(key, live.replica)
         return [released, *actions]
 
-    def _note_lost_once(self, key: int) -> None:
-        """Note that a request was sent anew, if it was not refused: its next replica is its last."""
-        if key in self._live:
-            self._live[key].redispatched = True
-        elif self._roster.where_waits(key) is not None:
-            self._lost_once.add(key)
+    def _leave_queue(self, key: int, now: float) -> bool:
+        """Take a request out of its queue whose client left; False if it waits in none."""
+        pool = self._roster.where_waits(key)
+        if pool is None:
+            return False
+        self._forget_wait(pool, pool.leave(key, now))
+        return True
 
     def _forget_wait(self, pool: Pool, waiting: Waiting) -> None:
         """Give back what a request held that left its queue without a dispatch."""
@@ -378,16 +358,16 @@ class AdmissionController:
         """Find another place for all who wait for a replica that takes nothing more."""
         pool = self._pools[self._replicas[name].spec.pool]
         actions: list[Action] = []
-        lost_once = self._lost_once.copy()
         for waiting in pool.waiting_for(name):
             if pool.move_to_another(waiting):
                 continue
+            lost_once = waiting.key in self._lost_once
             self._forget_wait(pool, pool.leave(waiting.key, now))
             verdict = decide(waiting.request, self._surroundings(waiting.policy), _UNHEARD, now)
             done = self._commit(waiting.request, waiting.policy, verdict, waiting.joined_at, now)
             actions += moved_actions(done, waiting.key)
-            if waiting.key in lost_once:
-                self._note_lost_once(waiting.key)
+            if lost_once and verdict.decision is not Decision.REFUSE:
+                self._lost_once.add(waiting.key)
         return actions
 
     def _surroundings(self, policy: AdmissionPolicy) -> Surroundings:

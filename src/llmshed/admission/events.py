@@ -51,6 +51,7 @@ class NotSent:
 class Cancelled:
     """The client left. A closed socket is not a released engine: tokens stay charged as `releasing` for a while.
 
+    One that waits is answered nothing more, even if its wait is over by this very reading.
     `sent` is False when the engine never got the request, so that nothing needs to be waited for.
     """
 

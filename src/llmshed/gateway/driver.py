@@ -154,10 +154,13 @@ class Driver:
         self._followers[key] = follower
 
     def withdraw(self, key: int) -> None:
-        """Take a followed request that waits out of the core's queue, unless its wait ends at this very moment."""
-        now = self._catch_up()
+        """Take a followed request that waits out of the core's queue, unless its wait is over by now.
+
+        The core acts on its timers first, late as they may be, since its follower tells what would have become of it.
+        """
+        self._handle(Tick())
         if self._followers[key].waits:
-            self._handle(Cancelled(key, sent=False), now)
+            self._handle(Cancelled(key, sent=False))
 
     def unfollow(self, key: int) -> None:
         """Forget a request that has ended."""
@@ -195,10 +198,9 @@ class Driver:
         try:
             await wait.answered.wait()
         except BaseException:
-            now = self._catch_up()
             del self._waiting[key]
             if wait.answer is None or isinstance(wait.answer, Dispatch):
-                self._handle(Cancelled(key, sent=False), now)
+                self._handle(Cancelled(key, sent=False))
             raise
         match wait.answer:
             case Dispatch(_, replica, verdict):
@@ -213,19 +215,8 @@ class Driver:
             case _:
                 assert_never(wait.answer)
 
-    def _catch_up(self) -> float:
-        """Let the core act on its timers up to this moment, and return the clock reading.
-
-        A wait that is over must be known as such before its client's leaving is told by the same reading: the core has
-        no request to take out then.
-        """
-        now = self._clock.now()
-        self._handle(Tick(), now)
-        return now
-
-    def _handle(self, event: Event, at: float | None = None) -> None:
-        now = self._clock.now() if at is None else at
-        for action in self._controller.handle(event, now):
+    def _handle(self, event: Event) -> None:
+        for action in self._controller.handle(event, self._clock.now()):
             self._perform(action)
         self._arm()
 

@@ -180,6 +180,21 @@ def test_who_leaves_the_queue_lets_those_behind_it_start() -> None:
     assert (type(dispatched), dispatched.key) == (Dispatch, 3)
 
 
+def test_who_leaves_as_its_wait_is_over_is_answered_nothing_and_everybody_else_is() -> None:
+    """The word comes at the very end of the wait of 10 s, or later, as a busy loop's may."""
+    for at in (10.0, 25.0):
+        controller = door(spec(**BRISK), lanes=queueing_lanes())
+        arrive(controller, 1, 6_000, 1_000)
+        controller.handle(FirstToken(1), 0.0)
+        for key in (2, 3):
+            assert isinstance(arrive(controller, key, 3_500, 500), Enqueue)
+        (evicted,) = controller.handle(Cancelled(2, sent=False), at)
+        assert (type(evicted), evicted.key) == (Evict, 3)
+        assert active(controller) == 7_000
+        with pytest.raises(KeyError):
+            controller.handle(Cancelled(2, sent=False), at)
+
+
 def test_displaced_work_stands_before_no_ghost_any_more() -> None:
     """A ghost of the lowest class that lacked nothing but the tokens of who was let wait before it has fit then."""
     tenants = {"acme": TenantPolicy("acme", top_class=PriorityClass.HIGH)}
@@ -338,3 +353,9 @@ def test_check_sees_a_leak() -> None:
     arrive(controller, 1)
     controller._live.clear()
     assert any("neither live nor releasing" in sentence for sentence in controller.check())
+
+
+def test_check_sees_what_is_remembered_of_a_request_that_ended() -> None:
+    controller = door()
+    controller._lost_once.add(7)
+    assert controller.check() == ("request 7 is remembered as lost once and is nowhere",)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fakes.door import door, request, spec
+from fakes.door import door, queueing_lanes, request, spec
 from fakes.scripted_core import HandClock, ScriptedCore
 from llmshed.admission.actions import Action, Dispatch, Enqueue, Evict, Refuse, Released
 from llmshed.admission.controller import AdmissionController
@@ -164,17 +164,23 @@ async def test_leaving_the_queue_is_told_as_never_sent(clock: HandClock) -> None
     assert driver.live == 0
 
 
-async def test_a_wait_that_is_over_as_the_client_leaves_is_not_taken_back(clock: HandClock) -> None:
-    core = ScriptedCore()
+async def test_a_client_that_leaves_when_its_wait_is_over_already_leaves_nothing(clock: HandClock) -> None:
+    core = door(spec(gross_ceiling_tokens=10_000, decode_seconds_per_token=0.001), lanes=queueing_lanes())
     driver = Driver(core, clock)
-    waiting = asyncio.ensure_future(driver.admit(request(1)))
-    await asyncio.sleep(0)
-    waiting.cancel()
-    core.script = lambda event: [Evict(1, REFUSAL)] if isinstance(event, Tick) else []
-    with pytest.raises(asyncio.CancelledError):
-        await waiting
-    assert core.heard[1:] == [Tick()]
-    assert driver.live == 0
+    with await admitted(driver, input_tokens=8_000) as running:
+        first, second = (asyncio.ensure_future(driver.admit(request(driver.new_key(), 1_000))) for _ in range(2))
+        await asyncio.sleep(0)
+        assert driver.live == 3
+        clock.at = 11.0  # a second after the residence, and the timer has not run
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        verdict = await second
+        assert isinstance(verdict, Verdict)
+        assert verdict.reason is Reason.QUEUE_TIMEOUT
+        running.finished(1)
+    assert (driver.live, driver.charged, driver.violations()) == (0, 0, ())
+    driver.close()
 
 
 @pytest.mark.parametrize(
@@ -194,7 +200,7 @@ async def test_an_answer_that_crosses_a_cancellation_is_settled_once(
     driver.tell(Draining())
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    assert core.heard[2:] == [Tick(), *told]
+    assert core.heard[2:] == told
     assert (driver.live, driver.charged) == (0, 0)
 
 
