@@ -39,7 +39,7 @@ async def objectives(gate: House) -> dict[str, float]:
         (
             "/v1/chat/completions",
             CHAT,
-            {"x-stainless-read-timeout": "1", "grpc-timeout": "1H"},
+            {"x-envoy-expected-rq-timeout-ms": "1000", "grpc-timeout": "1H"},
             {"first_byte_delay_seconds": 60.0},
             504,
             "DP",

@@ -3,33 +3,16 @@
 from collections.abc import Callable
 from typing import Any
 
+from fakes.counting_spy import CountingSpy
 from fakes.house import JSON, House, house
 from llmshed.admission.request import Request
 from llmshed.admission.verdict import Verdict
-from llmshed.gateway.counting.pool import CountingPool
 from llmshed.gateway.ticket import Ticket
 
 SEA = {"role": "user", "content": "Tell me of the sea."}
 WET = {"role": "assistant", "content": "It is wet."}
 SKY = {"role": "user", "content": "And of the sky?"}
 SMALL_LANES = "lanes.bulk.max_input_tokens = 5\nlanes.interactive.max_input_tokens = 4"
-
-
-class CountingSpy:
-    """Counts the calls to a gateway's counting pool, which go through."""
-
-    def __init__(self, pool: CountingPool) -> None:
-        self.calls = 0
-        self._count = pool.count
-        pool.count = self.count  # type: ignore[method-assign,assignment]  # the pool of one test
-
-    async def count(self, *args: Any) -> Any:
-        self.calls += 1
-        return await self._count(*args)
-
-
-def spy_on(gate: House) -> CountingSpy:
-    return CountingSpy(gate.daemon.gateway.counting)
 
 
 async def chat(gate: House, *messages: dict[str, str], **headers: str) -> dict[str, Any]:
@@ -61,7 +44,7 @@ async def test_a_turn_that_was_refused_is_continued_by_nobody() -> None:
 async def test_a_413_that_is_sent_again_is_refused_alike_without_a_count() -> None:
     asked = {"inputs": "Tell me of the sea.", "parameters": {"max_new_tokens": 2}}
     async with house(SMALL_LANES) as gate:
-        spy = spy_on(gate)
+        spy = CountingSpy(gate)
         first = await gate.post("/generate", asked)
         again = await gate.post("/generate", asked)
         assert spy.calls == 1
@@ -81,7 +64,7 @@ async def test_a_413_that_is_sent_again_is_refused_alike_without_a_count() -> No
 async def test_a_413_by_the_bytes_alone_is_known_again_and_tells_no_count() -> None:
     asked = {"inputs": "sea " * 50_000, "parameters": {"max_new_tokens": 2}}
     async with house() as gate:
-        spy = spy_on(gate)
+        spy = CountingSpy(gate)
         for _ in range(3):
             got = await gate.post("/generate", asked)
             assert got.status == 413

@@ -29,6 +29,8 @@ class Problem:
         model: model that the request was matched to; None before that.
         budget_tokens: safe budget of the replica whose terms bind, told as the quota of a 429.
         allow: methods that the route takes, for `method_not_allowed`.
+        deadline_seconds: arrival to the request's own deadline of its whole answer, where that is why; else None.
+        first_token_seconds: the same for the beginning of its answer.
     """
 
     reason: Reason
@@ -46,6 +48,8 @@ class Problem:
     model: str | None = None
     budget_tokens: int | None = None
     allow: tuple[str, ...] = ()
+    deadline_seconds: float | None = None
+    first_token_seconds: float | None = None
 
     @property
     def http_status(self) -> int:
@@ -61,6 +65,7 @@ class Problem:
         """
         if verdict.reason is None:
             raise ValueError(f"a verdict to {verdict.decision} is no refusal")
+        late = None if verdict.reason is not Reason.DEADLINE_INFEASIBLE else request
         return cls(
             reason=verdict.reason,
             message=verdict.detail or verdict.reason.row.meaning,
@@ -73,6 +78,8 @@ class Problem:
             advice=verdict.advice,
             model=None if request is None or verdict.reason is Reason.NOT_FOUND else request.model,
             budget_tokens=None if verdict.equation is None else verdict.equation.safe_budget_tokens,
+            deadline_seconds=None if late is None else _after_arrival(late, late.deadline),
+            first_token_seconds=None if late is None else _after_arrival(late, late.first_token_deadline),
         )
 
     @classmethod
@@ -91,3 +98,8 @@ class Problem:
             status=failure.status,
             error_type=failure.error_type,
         )
+
+
+def _after_arrival(request: Request, reading: float | None) -> float | None:
+    """Return how long after the arrival of the request a clock reading is; None for None."""
+    return None if reading is None else reading - request.arrived_at

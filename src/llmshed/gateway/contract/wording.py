@@ -10,9 +10,11 @@ from llmshed.observability.text import one_line
 
 
 def message_text(problem: Problem, lane: str, request_id: str, advice: RetryAdvice) -> str:
-    """Return one line: opening, sentence, retry time, advice, limits and the bracketed tail for searches."""
+    """Return one line: opening, sentence, retry time, deadline, advice, limits and the bracketed tail for searches."""
     sentence = one_line(problem.message).strip().rstrip(".")
     parts = [f"{_opening(problem)}{sentence}{_overflow(problem)}{_retry(problem, advice)}."]
+    if deadlines := _deadlines(problem):
+        parts.append(f"Asked for: {deadlines}.")
     if problem.advice:
         parts.append(f"{_joined([_advice_clause(word) for word in problem.advice]).capitalize()}.")
     if problem.maximums is not None:
@@ -73,6 +75,12 @@ def _retry(problem: Problem, advice: RetryAdvice) -> str:
             return ""
         case _ as unreachable:
             assert_never(unreachable)
+
+
+def _deadlines(problem: Problem) -> str:
+    """Return which deadlines cannot be kept; they count from the arrival of the request."""
+    named = {"the whole answer": problem.deadline_seconds, "its beginning": problem.first_token_seconds}
+    return " and ".join(f"{what} within {seconds:.6g} s" for what, seconds in named.items() if seconds is not None)
 
 
 def _advice_clause(advice: Advice) -> str:

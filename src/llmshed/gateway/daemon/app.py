@@ -5,9 +5,11 @@ from dataclasses import dataclass, replace
 from http import HTTPStatus
 
 from llmshed.admission.events import Draining
+from llmshed.admission.options import roomiest_maximums
 from llmshed.admission.policy import AdmissionPolicy
 from llmshed.admission.reasons import Reason
-from llmshed.admission.verdict import Verdict
+from llmshed.admission.request import Lane
+from llmshed.admission.verdict import AcceptedMaximums, Verdict
 from llmshed.clock import Clock
 from llmshed.gateway.conversations import Conversations
 from llmshed.gateway.counting.pool import CountingPool
@@ -140,15 +142,27 @@ class Gateway:
     def gate(self, tenant: str) -> Verdict | None:
         """Return the refusal that needs no body to be read, or None.
 
-        The core knows only that no replica has come up; where that is for a tokenizer, it is told so.
+        The core knows only that no replica has come up; where that is for a tokenizer, it is told so. What cannot be
+        served now is told the accepted maximums of the lane that takes most, since nothing was classified.
         """
         verdict = self.driver.gate(tenant)
-        if verdict is None or verdict.reason not in {Reason.STARTING, Reason.NO_REPLICA}:
+        if verdict is None:
+            return None
+        if verdict.retry_after_seconds is not None:
+            verdict = replace(verdict, maximums=self._widest_maximums())
+        if verdict.reason not in {Reason.STARTING, Reason.NO_REPLICA}:
             return verdict
         if not self.fleet.tokenizers_fail:
             return verdict
         unavailable = Reason.TOKENIZER_UNAVAILABLE
         return replace(verdict, reason=unavailable, detail=unavailable.row.meaning)
+
+    def _widest_maximums(self) -> AcceptedMaximums | None:
+        """Return the limits of the lane that takes most, by the roomiest replica; None where no bound is known."""
+        lanes = {lane for pool in self.policy.pools for lane in pool.lanes}
+        widest = Lane.BULK if Lane.BULK in lanes else Lane.INTERACTIVE
+        maximums = roomiest_maximums(self.policy.lanes[widest], self.fleet.limits())
+        return None if maximums == (None, None, None) else maximums
 
     def unserving(self) -> Verdict | None:
         """Return why nobody is served now: draining, starting, or no replica up; None while somebody is."""

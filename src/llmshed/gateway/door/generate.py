@@ -134,13 +134,25 @@ def _request(
         streamed=call.streamed,
         arrived_at=visit.arrived_at,
         deadline=visit.reading_after(wishes.deadline_seconds),
-        first_token_deadline=visit.reading_after(wishes.first_token_seconds),
+        first_token_deadline=visit.reading_after(_begins_within_seconds(gateway, wishes)),
         session=session,
         prefix_blocks=counted.prefix_blocks,
         continuing=turns is not None and gateway.conversations.continues(session, turns, now),
         fingerprint=fingerprint and request_name(gateway.hasher, tenant, call.route, headers, fingerprint, wishes),
         declared_repeats=declared_repeats(headers) or 0,
     )
+
+
+def _begins_within_seconds(gateway: Gateway, wishes: Wishes) -> float | None:
+    """Return within which an answer has to begin for a wait to make sense; None when any wait does.
+
+    Who waits hears nothing, so its client leaves when it bears no more silence. SDKs tell 600 s if nobody chose: what
+    no lane lets anybody wait for bounds nothing.
+    """
+    wished, silence = wishes.first_token_seconds, wishes.silence_seconds
+    if silence is None or silence >= max(lane.max_residence_seconds for lane in gateway.policy.lanes.values()):
+        return wished
+    return silence if wished is None else min(wished, silence)
 
 
 async def _admitted(gateway: Gateway, visit: Visit, asked: Request) -> Ticket:
@@ -204,6 +216,9 @@ def _job(gateway: Gateway, visit: Visit, asked: Request, call: Call, ticket: Tic
         timeouts, admitted = UNHURRIED, replace(asked, deadline=None, first_token_deadline=None)
     elif lane is not None:
         timeouts = visit.snapshot.timeouts[lane]
+        begins_by = visit.reading_after(visit.wishes.first_token_seconds)
+        if asked.first_token_deadline != begins_by:  # a client's silence bounds the wait; it leaves an engine by itself
+            admitted = replace(asked, first_token_deadline=begins_by)
     else:
         raise RuntimeError("a request was admitted without a lane")
     return RelayJob(

@@ -82,15 +82,17 @@ def pool_of(pools: tuple[PoolPolicy, ...], body: Mapping[str, Any], is_met: Call
     """Return the pool that reads a body: of the model that it names, or of the first pool's when it names none.
 
     Pools of one model share its tokenizer and differ in lanes, which the core chooses later. So the first that `is_met`
-    knows is as good as any, and one that cannot be used yet does not keep the others from their work.
+    knows is as good as any, and one that cannot be used yet does not keep the others from their work; for who names no
+    model that goes for pools of other models too.
 
     Raises:
         BodyError: `not_found`, with the models that are served; the name that was sent is not repeated.
     """
     model = body.get("model")
-    if not isinstance(model, str):
-        model = pools[0].model  # an absent model is the engine's own, a number is refused by the engine's adapter
-    serving = [pool for pool in pools if pool.serves(model)]
+    if not isinstance(model, str):  # an absent model is the engine's own, a number is refused by the engine's adapter
+        serving = sorted(pools, key=lambda pool: pool.model != pools[0].model)
+    else:
+        serving = [pool for pool in pools if pool.serves(model)]
     if serving:
         return next((pool for pool in serving if is_met(pool.name)), serving[0])
     served = ", ".join(dict.fromkeys(pool.model for pool in pools))

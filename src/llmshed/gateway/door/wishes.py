@@ -22,7 +22,7 @@ _Word = TypeVar("_Word", bound=StrEnum)
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """The declared wishes of one request; both times count from its arrival.
+    """The declared wishes of one request; all times count from its arrival.
 
     Args:
         intent: what it is for; None when nothing was said.
@@ -31,6 +31,7 @@ class Wishes:
         deadline_seconds: after which the whole answer is useless; None without such a time.
         first_token_seconds: after which an answer that has not begun is useless; None likewise, and for an answer that
             is not streamed, which begins with its end.
+        silence_seconds: after which its client leaves if it has heard nothing; None where it does not say.
     """
 
     intent: Intent | None = None
@@ -38,6 +39,7 @@ class Wishes:
     session: str | None = None
     deadline_seconds: float | None = None
     first_token_seconds: float | None = None
+    silence_seconds: float | None = None
 
 
 def read_wishes(headers: CIMultiDictProxy[str], call: Call) -> Wishes:
@@ -65,6 +67,7 @@ def read_wishes(headers: CIMultiDictProxy[str], call: Call) -> Wishes:
         session=session or call.session_hint,
         deadline_seconds=whole,
         first_token_seconds=beginning,
+        silence_seconds=_decimal_seconds(headers.get("x-stainless-read-timeout", "")) or None,
     )
 
 
@@ -72,8 +75,8 @@ def read_deadlines(headers: CIMultiDictProxy[str]) -> tuple[float | None, float 
     """Return the deadlines of the whole answer and of its beginning, in seconds from arrival; None where none is named.
 
     Of each kind the smallest holds. For the whole answer `x-llmshed-deadline-ms`, `x-envoy-expected-rq-timeout-ms` and
-    `grpc-timeout` are read, for its beginning `x-slo-ttft-ms` and `x-stainless-read-timeout`: the silence, in seconds,
-    after which an SDK leaves. Zero in a foreign header means "no limit" to those who send it.
+    `grpc-timeout` are read, for its beginning `x-slo-ttft-ms`. Zero in a foreign header means "no limit" to those who
+    send it. `x-stainless-read-timeout` is none of them: SDKs send their default in it, which nobody wished.
 
     Raises:
         BodyError: `x-llmshed-deadline-ms` is not a whole number of milliseconds, at least 1.
@@ -83,11 +86,8 @@ def read_deadlines(headers: CIMultiDictProxy[str]) -> tuple[float | None, float 
         _milliseconds(headers.get("x-envoy-expected-rq-timeout-ms", "")),
         _grpc_timeout(headers.get("grpc-timeout", "")),
     )
-    beginning = (
-        _milliseconds(headers.get("x-slo-ttft-ms", "")),
-        _decimal_seconds(headers.get("x-stainless-read-timeout", "")),
-    )
-    return min(filter(None, whole), default=None), min(filter(None, beginning), default=None)
+    beginning = _milliseconds(headers.get("x-slo-ttft-ms", ""))
+    return min(filter(None, whole), default=None), beginning or None
 
 
 def _own_deadline(headers: CIMultiDictProxy[str]) -> float | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from llmshed.admission.events import PolicyChanged, ReplicaDown, ReplicaRemoved, ReplicaUp
-from llmshed.admission.policy import ReplicaSpec
+from llmshed.admission.policy import ModelLimits, ReplicaSpec
 from llmshed.admission.request import Request
 from llmshed.admission.settings import admission_policy
 from llmshed.clock import Clock
@@ -187,6 +187,10 @@ class Fleet:
             for member in self._members.values()
             if member.pool == pool and member.up and member.serving is not None
         )
+
+    def limits(self) -> tuple[ModelLimits, ...]:
+        """Return the limits of every replica that was met, up or not."""
+        return tuple(member.serving.spec.limits for member in self._members.values() if member.serving is not None)
 
     def violations(self) -> tuple[str, ...]:
         """Return the invariants that do not hold, as sentences; empty when all do."""

@@ -47,6 +47,21 @@ def test_a_refusing_verdict_brings_its_numbers_and_the_request_its_counts() -> N
     )
 
 
+@pytest.mark.parametrize(
+    ("deadline", "first_token_deadline", "whole", "beginning"),
+    [(101.5, None, 1.5, None), (None, 100.9, None, 0.9), (101.5, 100.9, 1.5, 0.9)],
+)
+def test_a_deadline_that_cannot_be_met_is_told_as_time_from_arrival(
+    deadline: float | None, first_token_deadline: float | None, whole: float | None, beginning: float | None
+) -> None:
+    request = Request(1, "t", "m", (1,), arrived_at=100.0, deadline=deadline, first_token_deadline=first_token_deadline)
+    late = Problem.from_verdict(Verdict(Decision.REFUSE, Reason.DEADLINE_INFEASIBLE), request)
+    assert late.deadline_seconds == (None if whole is None else pytest.approx(whole))
+    assert late.first_token_seconds == (None if beginning is None else pytest.approx(beginning))
+    busy = Problem.from_verdict(Verdict(Decision.REFUSE, Reason.QUEUE_FULL), request)
+    assert (busy.deadline_seconds, busy.first_token_seconds) == (None, None)
+
+
 def test_an_early_gate_has_no_counts_and_a_verdict_without_words_uses_the_tables() -> None:
     problem = Problem.from_verdict(Verdict(Decision.REFUSE, Reason.DRAINING))
     assert problem == Problem(Reason.DRAINING, Reason.DRAINING.row.meaning)

@@ -81,3 +81,17 @@ def test_a_wait_is_told_in_the_seconds_of_retry_after() -> None:
 
 def test_a_spent_quota_does_not_blame_the_model() -> None:
     assert text(Problem(Reason.TENANT_QUOTA, "8 of 8 requests run")).startswith("8 of 8 requests run")
+
+
+@pytest.mark.parametrize(
+    ("whole", "beginning", "told"),
+    [
+        (1.5, None, " Asked for: the whole answer within 1.5 s. ["),
+        (None, 100.9 - 100, " Asked for: its beginning within 0.9 s. ["),
+        (60.0, 2.0, " Asked for: the whole answer within 60 s and its beginning within 2 s. ["),
+        (None, None, ": too late; retry in 2 s. ["),
+    ],
+)
+def test_a_deadline_is_told_with_its_refusal(whole: float | None, beginning: float | None, told: str) -> None:
+    problem = Problem(Reason.DEADLINE_INFEASIBLE, "too late", deadline_seconds=whole, first_token_seconds=beginning)
+    assert told in text(problem, RetryAdvice(2000, should_not=True))

@@ -35,6 +35,12 @@ def test_a_pool_that_was_never_met_leaves_the_work_to_the_next_of_its_model(body
     assert pool_of(POOLS, body, {"slow", "big"}.__contains__).name == "slow"
 
 
+def test_who_names_no_model_is_served_by_another_while_the_first_was_never_met() -> None:
+    assert pool_of(POOLS, {}, {"big"}.__contains__).name == "big"
+    assert pool_of(POOLS, {}, {"big", "slow"}.__contains__).name == "slow"
+    assert pool_of(POOLS, {"model": "tgi"}, {"big"}.__contains__).name == "fast", "that model has a name"
+
+
 @pytest.mark.parametrize("model", ["", "org/other", "ORG/SMALL", " tgi"])
 def test_an_unknown_model_is_told_with_those_that_are_served(model: str) -> None:
     with pytest.raises(BodyError, match=r"Models: org/small, org/large\.") as caught:

@@ -72,19 +72,15 @@ def test_a_session_has_a_bounded_length(session: str) -> None:
         ((("grpc-timeout", "100m"),), 0.1, None),
         ((("grpc-timeout", "2H"),), 7200.0, None),
         ((("x-slo-ttft-ms", "800"),), None, 0.8),
-        ((("x-stainless-read-timeout", "600"),), None, 600.0),
-        ((("x-stainless-read-timeout", "7.5"),), None, 7.5),
+        ((("x-stainless-read-timeout", "7.5"),), None, None),
         ((("x-llmshed-deadline-ms", "9000"), ("grpc-timeout", "1M"), ("x-slo-ttft-ms", "2000")), 9.0, 2.0),
         ((("x-envoy-expected-rq-timeout-ms", "8000"), ("grpc-timeout", "7S")), 7.0, None),
-        ((("x-slo-ttft-ms", "2000"), ("x-stainless-read-timeout", "1")), None, 1.0),
-        ((("x-slo-ttft-ms", "2000"), ("x-stainless-read-timeout", "600")), None, 2.0),
+        ((("x-slo-ttft-ms", "2000"), ("x-stainless-read-timeout", "1")), None, 2.0),
         ((("x-envoy-expected-rq-timeout-ms", "0"), ("grpc-timeout", "0S")), None, None),
-        ((("x-stainless-read-timeout", "0"), ("x-slo-ttft-ms", "0")), None, None),
+        ((("x-slo-ttft-ms", "0"),), None, None),
         ((("x-envoy-expected-rq-timeout-ms", "soon"), ("grpc-timeout", "5"), ("x-slo-ttft-ms", "-1")), None, None),
         ((("grpc-timeout", "123456789S"),), None, None),
         ((("x-slo-ttft-ms", "\u0661\u0662"),), None, None),
-        *(((("x-stainless-read-timeout", text),), None, None) for text in ("NOT_GIVEN", "None", "inf", "nan", "1e3")),
-        *(((("x-stainless-read-timeout", text),), None, None) for text in ("", "-1", ".5", "1_0", "\u0663", "9" * 10)),
         ((), None, None),
     ],
 )
@@ -104,7 +100,8 @@ def test_of_each_kind_the_smallest_readable_deadline_holds(
         (True, {"x-slo-ttft-ms": "2000"}, None, 2.0),
         (False, {"x-llmshed-deadline-ms": "9000", "x-slo-ttft-ms": "2000"}, 2.0, None),
         (False, {"x-llmshed-deadline-ms": "1000", "x-slo-ttft-ms": "2000"}, 1.0, None),
-        (False, {"x-stainless-read-timeout": "600"}, 600.0, None),
+        (False, {"x-stainless-read-timeout": "7"}, None, None),
+        (True, {"x-stainless-read-timeout": "7"}, None, None),
         (False, {"x-llmshed-deadline-ms": "1000"}, 1.0, None),
     ],
 )
@@ -119,3 +116,18 @@ def test_an_answer_that_is_not_streamed_begins_with_its_end(
 def test_our_own_deadline_header_is_never_guessed(value: str) -> None:
     with pytest.raises(BodyError, match="x-llmshed-deadline-ms: must be a whole number of milliseconds"):
         read_deadlines(headers(("x-llmshed-deadline-ms", value)))
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_the_silence_that_a_client_bears_is_no_deadline(*, streamed: bool) -> None:
+    sent = headers(("x-stainless-read-timeout", "7.5"), ("x-slo-ttft-ms", "9000"))
+    assert read_wishes(sent, call(streamed=streamed)) == Wishes(
+        deadline_seconds=None if streamed else 9.0, first_token_seconds=9.0 if streamed else None, silence_seconds=7.5
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["0", "NOT_GIVEN", "None", "inf", "nan", "1e3", "", "-1", ".5", "1_0", "\u0663", "9" * 10]
+)
+def test_a_silence_that_nobody_set_or_wrote_as_a_number_is_ignored(text: str) -> None:
+    assert read_wishes(headers(("x-stainless-read-timeout", text)), call()) == Wishes()
