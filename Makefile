@@ -59,9 +59,12 @@ soak: $(VENV)/.installed-dev ## the long runs: minutes to hours, bounded
 bench: $(VENV)/.installed-dev ## figures, as ratios in one run
 	$(BIN)/python bench/run.py
 
+dataplane: debian-tools $(VENV)/.installed-dev ## CPU and memory beside other proxies: a quarter of an hour
+	$(BIN)/python bench/dataplane/run.py
+
 man: $(VENV)/.installed-run ## check the manual pages and show the first
 	@command -v mandoc >/dev/null || { echo "make: mandoc is not installed; on Debian: apt install mandoc" >&2; exit 1; }
 	mandoc -T lint -W warning man/*.[157]
 	$(BIN)/llmshed man
 
-.PHONY: help serve debian-tools test lint soak bench man
+.PHONY: help serve debian-tools test lint soak bench dataplane man

@@ -17,12 +17,16 @@ def wall_milliseconds(command: Sequence[str]) -> float:
     return (time.perf_counter() - started) * 1e3
 
 
-def main() -> None:
-    """Print the figures."""
+BARE = "python -c pass"
+HELP = "llmshed --help"
+
+
+def figures() -> dict[str, float]:
+    """Return the median milliseconds of each command."""
     llmshed = str(Path(sys.executable).with_name("llmshed"))
     commands = {
-        "python -c pass": [sys.executable, "-c", "pass"],
-        "llmshed --help": [llmshed, "--help"],
+        BARE: [sys.executable, "-c", "pass"],
+        HELP: [llmshed, "--help"],
         "llmshed tokenize hello": [llmshed, "tokenize", "hello"],
         "llmshed classify --input-tokens 400": [llmshed, "classify", "--input-tokens", "400"],
     }
@@ -30,10 +34,15 @@ def main() -> None:
     for _ in range(ROUNDS):
         for name, command in commands.items():
             samples[name].append(wall_milliseconds(command))
+    return {name: median(values) for name, values in samples.items()}
+
+
+def main() -> None:
+    """Print the figures."""
     print("\nstart (wall)")
-    bare = median(samples["python -c pass"])
-    for name, values in samples.items():
-        print(f"  {name:<44}{median(values):>12.1f} ms{median(values) / bare:>10.2f} x")
+    seen = figures()
+    for name, milliseconds in seen.items():
+        print(f"  {name:<44}{milliseconds:>12.1f} ms{milliseconds / seen[BARE]:>10.2f} x")
 
 
 if __name__ == "__main__":
