@@ -1,0 +1,162 @@
+"""The guards against faults that other gateways and balancers shipped."""
+
+from fakes.mutations import Guard, Mutation
+
+CONTROLLER = "admission/controller.py"
+REASONS = "admission/reasons.py"
+CALLS = "engines/tgi/calls.py"
+STREAM = "gateway/relay/stream.py"
+
+TEST_SEATS = "tests/integration/test_trap_seats.py"
+TEST_RESERVATIONS = "tests/integration/test_trap_reservations.py"
+TEST_REFUSALS = "tests/integration/test_trap_refusals.py"
+TEST_CLIENT_FAULTS = "tests/integration/test_trap_client_faults.py"
+TEST_STREAM = "tests/integration/test_relay_stream.py"
+RESERVED = f"{TEST_RESERVATIONS}::test_every_sequence_is_reserved_with_its_input_and_the_ceiling_that_is_on_the_wire"
+COMPLAINTS = f"{TEST_CLIENT_FAULTS}::test_a_thousand_complaints_of_an_engine_about_its_clients_leave_it_in_service"
+NOBODY_BEHIND = f"{TEST_REFUSALS}::test_only_a_gateway_without_anybody_behind_it_is_503"
+BUSY = f"{TEST_REFUSALS}::test_what_is_only_busy_is_429_with_a_time_to_come_back"
+
+FAULTS = (
+    Guard(
+        "a seat that no client gives back that leaves",
+        Mutation(
+            CONTROLLER,
+            "replica.ledger.begin_release(key, replica.release_time(replica.ledger[key], now))",
+            "replica.release_time(replica.ledger[key], now)",
+        ),
+        ("tests/integration/test_serve_leaving.py::test_before_the_first_byte_and_in_the_stream",),
+    ),
+    Guard(
+        "a seat that no engine gives back that fails",
+        Mutation(
+            CONTROLLER,
+            "if not engine_holds:\n            return [self._free(live.replica, key, now)]",
+            "if not engine_holds:\n            return []",
+        ),
+        (f"{TEST_SEATS}::test_an_engine_that_fails_time_and_again_leaves_the_one_seat_free",),
+    ),
+    Guard(
+        "a refused request that is charged to another quota",
+        Mutation(
+            CONTROLLER,
+            "verdict = decide(request, self._surroundings(self._policy), echo, now)",
+            "self._tenant_use.requests[request.tenant] += 1\n"
+            "        verdict = decide(request, self._surroundings(self._policy), echo, now)",
+        ),
+        (f"{TEST_SEATS}::test_a_hundred_refused_for_a_seat_have_charged_nothing_else",),
+    ),
+    Guard(
+        "a body of megabytes that is parsed on the event loop",
+        Mutation("gateway/door/parsing.py", "if size_bytes <= INLINE_BYTES:", "if True:"),
+        ("tests/unit/gateway/door/test_parsing.py::test_a_large_body_leaves_the_loop_alone",),
+    ),
+    Guard(
+        "a client's fault that counts as the replica's",
+        Mutation(
+            "gateway/relay/failures.py",
+            "return ExchangeError(Problem.from_engine_failure(Reason.MALFORMED, failure, verdict), None)",
+            "return ExchangeError(Problem.from_engine_failure(Reason.MALFORMED, failure, verdict), kind)",
+        ),
+        (COMPLAINTS,),
+    ),
+    Guard(
+        "a client's fault that is told as another status",
+        Mutation("gateway/contract/problem.py", "status=failure.status,", "status=None,"),
+        (COMPLAINTS,),
+    ),
+    Guard(
+        "a busy answer without a time to come back",
+        Mutation("gateway/contract/refusals.py", 'headers["retry-after"] = str(advice.wait_seconds)', "pass"),
+        (BUSY,),
+    ),
+    Guard(
+        "nobody there, told as busy",
+        Mutation(REASONS, "Reason.NO_REPLICA: ReasonRow(503,", "Reason.NO_REPLICA: ReasonRow(429,"),
+        (NOBODY_BEHIND,),
+    ),
+    Guard(
+        "busy, told as nobody there",
+        Mutation(
+            REASONS, "Reason.QUEUE_TIMEOUT: ReasonRow(\n        429,", "Reason.QUEUE_TIMEOUT: ReasonRow(\n        503,"
+        ),
+        (BUSY,),
+    ),
+    Guard(
+        "a stream that breaks off and looks complete",
+        Mutation(STREAM, "if not self._reader.facts.complete:", "if False:"),
+        (f"{TEST_STREAM}::test_a_stream_that_breaks_off_ends_in_one_error_event",),
+    ),
+    Guard(
+        "an engine's error event before a terminator that makes it look complete",
+        Mutation(STREAM, "chunk if terminator is None else chunk[: terminator.start()]", "chunk"),
+        (f"{TEST_STREAM}::test_the_engines_own_error_event_is_passed_on_and_is_the_last",),
+    ),
+    Guard(
+        "the best of several texts that is reserved once",
+        Mutation(CALLS, 'taken.get("max_tokens"), max(copies, best_of))', 'taken.get("max_tokens"), copies)'),
+        (RESERVED,),
+    ),
+    Guard(
+        "the best of several answers that is reserved once",
+        Mutation(CALLS, 'copies = parameters.get("best_of", 1)', "copies = 1"),
+        (RESERVED,),
+    ),
+    Guard(
+        "several answers of a chat that are reserved once",
+        Mutation(CALLS, 'asked, taken.get("n", 1))', "asked, 1)"),
+        (RESERVED,),
+    ),
+    Guard(
+        "the newer name of the ceiling that nobody reads",
+        Mutation(CALLS, 'taken.get("max_tokens", taken.get("max_completion_tokens"))', 'taken.get("max_tokens")'),
+        (RESERVED,),
+    ),
+    Guard(
+        "a ceiling that is reserved once for all sequences",
+        Mutation("admission/replica.py", "sequences * ceiling_tokens, overrun", "ceiling_tokens, overrun"),
+        (RESERVED,),
+    ),
+    Guard(
+        "what an engine runs beyond the ceiling, unreserved",
+        Mutation("admission/replica.py", "overrun * request.copies, sequences)", "0, sequences)"),
+        (RESERVED,),
+    ),
+    Guard(
+        "copies without a bound",
+        Mutation("engines/fields.py", '1 to 128", _is_integer(1, 128)', '1 to 128", _is_integer(1, 2**31)'),
+        (f"{TEST_RESERVATIONS}::test_what_is_no_ceiling_or_beyond_every_bound_reaches_no_engine",),
+    ),
+    Guard(
+        "a token that begins the text, counted twice around a chat",
+        Mutation(
+            "tokenizing/counter.py",
+            "self._renderer.render(prompt), add_special_tokens=False",
+            "self._renderer.render(prompt), add_special_tokens=True",
+        ),
+        (
+            "tests/integration/test_trap_counts.py::test_five_hundred_requests_of_every_kind_are_counted_as_the_engine_counts_them",
+        ),
+    ),
+    Guard(
+        "a replica that serves though it counts otherwise",
+        Mutation(
+            "gateway/replicas/serving.py", "if found.mismatches:\n            spec = self._judge(found, spec)", "pass"
+        ),
+        ("tests/integration/test_trap_counts.py::test_a_token_that_only_one_side_adds_keeps_the_replica_out",),
+    ),
+    Guard(
+        "two requests under one id of their clients that share a state",
+        Mutation("gateway/door/generate.py", "key=gateway.driver.new_key(),", "key=hash(visit.request_id),"),
+        ("tests/integration/test_serve_routes.py::test_a_hundred_requests_under_one_client_id_are_all_served",),
+    ),
+    Guard(
+        "an id of a client that writes a header line of its own",
+        Mutation(
+            "gateway/contract/request_ids.py",
+            "return given if _HARMLESS.fullmatch(given) else fresh()",
+            "return given or fresh()",
+        ),
+        ("tests/unit/gateway/contract/test_request_ids.py::test_any_other_id_is_replaced",),
+    ),
+)
