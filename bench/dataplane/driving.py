@@ -2,8 +2,8 @@
 
 import json
 import subprocess
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,6 @@ from typing import Any
 from dataplane.asking import Chat
 from dataplane.building import built
 from dataplane.processes import NotRunningError, Program
-
-_LATE_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +36,7 @@ class Seen:
         seconds: how many there were.
         answers: whole answers, by status.
         cut: answers that broke off, and connections that were refused.
+        running: requests that had no whole answer yet at the end.
         events: stream events.
         answer_us: p50, p99 and maximum of the time to a whole answer; None without one.
         event_us: the same of the time from the replica's send of an event to its arrival.
@@ -48,6 +47,7 @@ class Seen:
     seconds: float
     answers: Mapping[int, int]
     cut: int
+    running: int
     events: int
     answer_us: Sequence[float | None]
     event_us: Sequence[float | None]
@@ -81,39 +81,51 @@ class Driver:
     def drive(
         self, port: int, proxy: Program, warm_seconds: float, seconds: float, *clients: Clients
     ) -> tuple[Seen, ...]:
-        """Let clients ask at once, and return what each kind of them saw; the proxy's CPU time is that of them all.
+        """Let clients ask, and return what each kind of them saw; the proxy's CPU time is that of them all.
+
+        The first ask from the start of the warm time on, the others when it is over.
 
         Raises:
-            NotRunningError: the proxy ended, or clients did not end in time.
+            NotRunningError: the proxy ended, or clients did.
         """
         with ExitStack() as stack:
-            started = [
-                stack.enter_context(self._start(number, port, one, warm_seconds, seconds))
-                for number, one in enumerate(clients)
+            first = stack.enter_context(self._started(0, port, clients[0], warm_seconds, seconds))
+            _line_of(first)  # "begin"
+            memory, before = proxy.pss_bytes, proxy.cpu_seconds
+            others = [
+                stack.enter_context(self._started(number, port, one, 0.0, seconds))
+                for number, one in enumerate(clients[1:], start=1)
             ]
-            for process in started:
-                stack.callback(process.kill)
-            first = started[0]
-            if first.stdout is None or not first.stdout.readline():
-                raise NotRunningError("the clients did not begin")
-            memory = proxy.pss_bytes
-            before = proxy.cpu_seconds
-            line = first.stdout.readline()
+            told = [_line_of(first)]
             spent = proxy.cpu_seconds - before
-            told = [line, *(process.communicate(timeout=_LATE_SECONDS)[0] for process in started[1:])]
+            for one in others:
+                _line_of(one)
+                told.append(_line_of(one))
         if proxy.process.poll() is not None:
             raise NotRunningError(proxy.why_it_ended())
-        return tuple(_seen(json.loads(lines.strip().rpartition(b"\n")[2]), spent, memory) for lines in told)
+        return tuple(_seen(json.loads(line), spent, memory) for line in told)
 
-    def _start(
+    @contextmanager
+    def _started(
         self, number: int, port: int, clients: Clients, warm_seconds: float, seconds: float
-    ) -> subprocess.Popen[bytes]:
+    ) -> Iterator[subprocess.Popen[bytes]]:
         file = self._folder / f"request-{number}"
         file.write_bytes(clients.chat.message)
         kind = "open" if clients.open_loop else "closed"
         words = (kind, port, file, clients.number, warm_seconds, seconds)
         command = ["taskset", "-c", str(self.core), str(self._program), *map(str, words)]
-        return subprocess.Popen(command, stdout=subprocess.PIPE)
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+
+def _line_of(clients: subprocess.Popen[bytes]) -> bytes:
+    line = clients.stdout.readline() if clients.stdout else b""
+    if not line:
+        raise NotRunningError("the clients ended early")
+    return line
 
 
 def _seen(told: dict[str, Any], cpu_seconds: float, pss_bytes: int) -> Seen:
@@ -121,6 +133,7 @@ def _seen(told: dict[str, Any], cpu_seconds: float, pss_bytes: int) -> Seen:
         seconds=told["seconds"],
         answers={int(status): count for status, count in told["answers"].items()},
         cut=told["cut"] + told["not_sent"],
+        running=told["running"],
         events=told["events"],
         answer_us=told["answer_us"],
         event_us=told["event_us"],

@@ -26,5 +26,13 @@ def measure_memory(rig: Rig) -> None:
                 before = proxy.program.pss_bytes
                 (seen,) = rig.drive(proxy, _WARM_SECONDS, _SECONDS, Clients(stream(_TOKENS, _SLOW_MS), STREAMS))
             grown = (seen.pss_bytes - before) / STREAMS
-            rig.figures.note("memory", name, number, bytes_per_stream=grown, idle_bytes=before, failures=seen.failures)
-            rig.say(f"memory {number}/{rig.rounds} {name}: {grown / 1000:.1f} kB a stream")
+            rig.figures.note(
+                "memory",
+                name,
+                number,
+                bytes_per_stream=grown,
+                idle_bytes=before,
+                open_streams=seen.running,
+                failures=seen.failures,
+            )
+            rig.say(f"memory {number}/{rig.rounds} {name}: {grown / 1000:.1f} kB for each of {seen.running} streams")

@@ -23,9 +23,9 @@ def measure_refusals(rig: Rig) -> None:
     seats = Clients(stream(_TOKENS, _SLOW_MS), SEATS)
     with gateway(rig.place_of("refusals"), Shape(SEATS, queue=0)) as house:
         for number in range(1, rig.rounds + 1):
-            early, _ = rig.drive(house, WARM_SECONDS, SECONDS, own_storm, one_seat)
+            _, early = rig.drive(house, WARM_SECONDS, SECONDS, one_seat, own_storm)
             _note(rig, "refused_unread", number, early)
-            late, _ = rig.drive(house, WARM_SECONDS + _HELD_SECONDS, SECONDS, storm, seats)
+            _, late = rig.drive(house, _HELD_SECONDS, SECONDS, seats, storm)
             _note(rig, "refused_counted", number, late)
 
 
