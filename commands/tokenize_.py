@@ -54,6 +54,12 @@ def tokenize(
     image_tokens: Annotated[
         int | None, typer.Option(min=0, metavar="N", show_default=False, help="Tokens to count for each image.")
     ] = None,
+    selftest: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR|ID", show_default=False, help="Test whether prompts can make this tokenizer slow or large."
+        ),
+    ] = None,
     ids: Annotated[bool, typer.Option("--ids", help="List the token ids.")] = False,
     pieces: Annotated[
         bool, typer.Option("--pieces", help="List the pieces of text that the tokens stand for.")
@@ -64,8 +70,12 @@ def tokenize(
 
     Example: llmshed tokenize --chat request.json --tokenizer ./qwen3 --engine vllm
     """
-    if sum(source is not None for source in (text, file, chat)) != 1:
-        raise typer.BadParameter("give exactly one of TEXT, --file FILE and --chat FILE")
+    if sum(source is not None for source in (text, file, chat, selftest)) != 1:
+        raise typer.BadParameter("give exactly one of TEXT, --file FILE, --chat FILE and --selftest DIR|ID")
+    if selftest is not None:
+        from ._selftest import test_and_exit
+
+        test_and_exit(_files(selftest, engine), engine.value, as_json=as_json)
     prompt = _chat(chat) if chat is not None else _plain(text, file, special=not no_special_tokens)
     files = _files(tokenizer, engine)
     counter = _counter(files, engine, image_tokens)

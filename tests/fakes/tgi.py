@@ -1,6 +1,7 @@
 """A replica that describes itself and counts words as tokens, for tests of how replicas are met and watched."""
 
 import asyncio
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
@@ -41,6 +42,10 @@ class WordCounter:
 
     def count(self, prompt: Prompt) -> PromptCount:
         return PromptCount(words(prompt) + self.extra, 0)
+
+    def steps(self, prompt: Prompt, enough_tokens: int | None = None) -> Iterator[PromptCount | None]:
+        del enough_tokens
+        yield self.count(prompt)
 
 
 class WordTgi(ScriptedEngine):

@@ -162,7 +162,7 @@ def test_only_the_clock_module_reads_a_clock(path: Path) -> None:
 WALL_READERS = {
     "gateway/door/door.py",  # when a request came, for its decision line
     "gateway/daemon/assembly.py",  # since when a configuration is in force, for its metric
-    "tokenizing/build.py",  # the date that a chat template is shown
+    "tokenizing/renderers.py",  # the date that a chat template is shown
     "emulator/replica.py",  # `created` of OpenAI's answers
 }
 

@@ -10,10 +10,10 @@ from tokenizers import Tokenizer
 
 from llmshed.errors import PromptError
 from llmshed.tokenizing.adapt import engine_tokenizer
-from llmshed.tokenizing.build import build_counter, local_time
+from llmshed.tokenizing.build import build_counter
 from llmshed.tokenizing.files import TokenizerFiles
-from llmshed.tokenizing.minijinja_tgi import TgiRenderer
 from llmshed.tokenizing.prompts import ChatPrompt, TextPrompt
+from llmshed.tokenizing.renderers import TemplateOf, renderer
 
 SCANNED_IDS = 30_000
 """Ids looked at for words; vocabularies have their common words in front."""
@@ -43,7 +43,8 @@ class Vocabulary:
         """
         self._counter = build_counter(files, "tgi")
         self._tokenizer = engine_tokenizer(files, "tgi")
-        self._renderer = _renderer(files)
+        template = TemplateOf.found(files, "tgi")
+        self._renderer = None if template is None else renderer(template)
         self.end = _end_piece(self._tokenizer, files)
         self.words, self.comma, self.full_stop = _find_words(self._tokenizer)
 
@@ -123,15 +124,6 @@ def _byte_places(text: str) -> Sequence[int]:
     if text.isascii():
         return range(len(text) + 1)
     return [0, *accumulate(len(character.encode()) for character in text)]
-
-
-def _renderer(files: TokenizerFiles) -> TgiRenderer | None:
-    template, tokens = files.chat_template("tgi"), files.template_tokens("tgi")
-    if template is None:
-        return None
-    return TgiRenderer(
-        template.text, bos_token=tokens.get("bos_token"), eos_token=tokens.get("eos_token"), local_time=local_time
-    )
 
 
 def _end_piece(tokenizer: Tokenizer, files: TokenizerFiles) -> Piece:

@@ -1,5 +1,6 @@
 """What the rest of the system sees of a tokenizer."""
 
+from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 from llmshed.tokenizing.prompts import ChatPrompt, Prompt, PromptCount
@@ -34,4 +35,14 @@ class PromptCounter(Protocol):
 
         Raises:
             PromptError: the prompt cannot be counted; the text says why and what is accepted.
+        """
+
+    def steps(self, prompt: Prompt, enough_tokens: int | None = None) -> Iterator[PromptCount | None]:
+        """Count a prompt step by step: None after each step but the last, which yields the count.
+
+        A step is bounded work, for a thread that others wait for too; each may run in another thread. A prompt of more
+        than `enough_tokens` need not be counted to its end: then the count is a bound, and higher than that.
+
+        Raises:
+            PromptError: as `count`.
         """

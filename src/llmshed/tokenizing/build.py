@@ -2,15 +2,14 @@
 
 import logging
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import orjson
 from tokenizers import Tokenizer
 
-from llmshed.clock import SystemClock
 from llmshed.errors import TokenizerError
-from llmshed.tokenizing import segments
+from llmshed.tokenizing import segments, slices
 from llmshed.tokenizing.adapt import TOKEN_FLAGS, engine_tokenizer
 from llmshed.tokenizing.base import ChatRenderer
 from llmshed.tokenizing.blocks import BlockHasher
@@ -18,14 +17,10 @@ from llmshed.tokenizing.counter import ExactCounter, ImageRule
 from llmshed.tokenizing.encode import ReferenceCounter, TextCounter
 from llmshed.tokenizing.files import EngineName, TokenizerFiles
 from llmshed.tokenizing.probes import PROBE_TEXTS
+from llmshed.tokenizing.renderers import TemplateOf, local_time, renderer
 from llmshed.tokenizing.structure import structure
 
 _log = logging.getLogger(__name__)
-
-
-def local_time() -> datetime:
-    """Return the machine's local time, which the engines' `strftime_now` tells templates."""
-    return datetime.fromtimestamp(SystemClock().wall(), tz=UTC).astimezone()
 
 
 def build_counter(
@@ -57,7 +52,7 @@ def build_counter(
         ValueError: `block_key` has a wrong length.
     """
     tokenizer = engine_tokenizer(files, engine)
-    described = _described(files, tokenizer)
+    described = described_as_adapted(files, tokenizer)
     texts: TextCounter = ReferenceCounter(tokenizer)
     if fastokens:
         texts = _with_fastokens(texts, tokenizer, files.name, on_fast_mismatch)
@@ -70,10 +65,11 @@ def build_counter(
         structure(described),
         blocks=BlockHasher(block_key),
         images=None if image_tokens is None else ImageRule(image_tokens, marks=engine == "tgi"),
+        slicer=_slicer(tokenizer, described, files.name),
     )
 
 
-def _described(files: TokenizerFiles, tokenizer: Tokenizer) -> dict[str, Any]:
+def described_as_adapted(files: TokenizerFiles, tokenizer: Tokenizer) -> dict[str, Any]:
     """Describe the tokenizer as adapted: the file, but with the added tokens, truncation and padding now in force."""
     described: dict[str, Any] = orjson.loads(files.tokenizer_json)
     added = tokenizer.get_added_tokens_decoder().values()
@@ -85,23 +81,22 @@ def _described(files: TokenizerFiles, tokenizer: Tokenizer) -> dict[str, Any]:
 
 
 def _renderer(files: TokenizerFiles, engine: EngineName, now: Callable[[], datetime]) -> ChatRenderer | None:
-    template = files.chat_template(engine)
+    template = TemplateOf.found(files, engine)
     if template is None:
         return None
-    tokens = files.template_tokens(engine)
     try:
-        if engine == "tgi":
-            # Imported late, as is the other: a process renders for one engine, and each engine costs its start.
-            from llmshed.tokenizing.minijinja_tgi import TgiRenderer  # noqa: PLC0415 - see above
-
-            return TgiRenderer(
-                template.text, bos_token=tokens.get("bos_token"), eos_token=tokens.get("eos_token"), local_time=now
-            )
-        from llmshed.tokenizing.jinja_hf import HfRenderer  # noqa: PLC0415 - see above
-
-        return HfRenderer(template.text, tool_use=template.tool_use, special_tokens=tokens, local_time=now)
+        return renderer(template, now)
     except TokenizerError as error:
         raise TokenizerError(f"{files.name}: {template.source}: {error}") from None
+
+
+def _slicer(tokenizer: Tokenizer, described: dict[str, Any], name: str) -> slices.Slicer | None:
+    """Return what cuts long texts; without one each is counted whole, which can take a thread for seconds."""
+    cutter = slices.slicer(described)
+    if cutter is None or slices.proved(cutter, ReferenceCounter(tokenizer), list(PROBE_TEXTS.values())):
+        return cutter
+    _log.warning("%s: long texts are counted whole: counts of their parts differ on probe texts", name)
+    return None
 
 
 def _with_fastokens(

@@ -9,8 +9,19 @@ from typing import Any
 from llmshed.errors import PromptError
 from llmshed.tokenizing.prompts import ChatPrompt
 
-# Variables that the renderers set themselves; a request that names one of them would change what is counted.
-_OWN_VARIABLES = frozenset({"messages", "tools", "add_generation_prompt", "documents", "bos_token", "eos_token"})
+TEMPLATE_ARGUMENTS = frozenset(
+    {
+        # Qwen3, GLM, SmolLM3 / DeepSeek, Granite / gpt-oss / Seed-OSS / Qwen-VL / Llama 3
+        *("enable_thinking", "thinking", "reasoning_effort", "thinking_budget", "add_vision_id"),
+        *("tools_in_user_message", "date_string"),
+    }
+)
+"""Arguments of public chat templates that a request may set; no other reaches a template.
+
+A template may read any variable, and what it does with one is not known here: repeat a text by it, or leave messages
+out. The renderers' own variables, as `messages`, are not among these."""
+_MOST_CHARACTERS = 64
+_MOST_NUMBER = 2**31 - 1
 
 
 def chat_prompt(body: Mapping[str, Any]) -> ChatPrompt:
@@ -83,9 +94,28 @@ def _template_kwargs(value: Any) -> Mapping[str, Any]:
         raise PromptError(f"chat_template_kwargs: an object is needed, not {_kind(value)}")
     if "chat_template" in value:
         raise PromptError("chat_template_kwargs.chat_template: a request cannot bring a template")
-    if taken := sorted(_OWN_VARIABLES & value.keys()):
-        raise PromptError(f"chat_template_kwargs.{taken[0]}: this variable of the template cannot be set by a request")
+    for name, argument in value.items():
+        if name not in TEMPLATE_ARGUMENTS:
+            accepted = ", ".join(sorted(TEMPLATE_ARGUMENTS))
+            raise PromptError(f"chat_template_kwargs: an argument that is not accepted; accepted: {accepted}")
+        if not _is_plain(argument):
+            raise PromptError(
+                f"chat_template_kwargs.{name}: true, false, null, a whole number or a string of at most"
+                f" {_MOST_CHARACTERS} characters is needed, not {_kind(argument)}"
+            )
     return value
+
+
+def _is_plain(argument: Any) -> bool:
+    match argument:
+        case None | bool():
+            return True
+        case int():
+            return abs(argument) <= _MOST_NUMBER
+        case str():
+            return len(argument) <= _MOST_CHARACTERS
+        case _:
+            return False
 
 
 _KINDS: Mapping[type, str] = {

@@ -1,7 +1,7 @@
 """The exact counter: the engine's own template, tokenizer and special tokens, put together."""
 
-from collections.abc import Sequence
-from typing import NamedTuple, assert_never
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple, assert_never
 
 from tokenizers import Tokenizer
 
@@ -11,7 +11,11 @@ from llmshed.tokenizing.blocks import BlockHasher
 from llmshed.tokenizing.encode import TextCounter
 from llmshed.tokenizing.images import ImagesApart, cut_at_images, image_parts
 from llmshed.tokenizing.prompts import ChatPrompt, IdsPrompt, Prompt, PromptCount, TextPrompt
+from llmshed.tokenizing.slices import SLICE_CHARACTERS, Slicer
 from llmshed.tokenizing.structure import Structure
+
+STEP_CHARACTERS: Final = 131_072
+"""Characters that are counted before others may have the thread: some 0.1 s."""
 
 
 class Token(NamedTuple):
@@ -73,22 +77,27 @@ class ExactCounter:
         *,
         blocks: BlockHasher,
         images: ImageRule | None = None,
+        slicer: Slicer | None = None,
     ) -> None:
-        """Take the parts; without a renderer chats are refused, without an image rule prompts with images are."""
+        """Take the parts; without a renderer chats are refused, without an image rule prompts with images are.
+
+        Without a slicer every text is counted in one step.
+        """
         self._tokenizer = tokenizer
         self._texts = texts
         self._renderer = renderer
         self._structure = structure
         self._blocks = blocks
         self._images = images
+        self._slicer = slicer
         self._special_tokens: int = tokenizer.num_special_tokens_to_add(is_pair=False)
         self._cut = _cut(tokenizer)
 
     def bounds(self, prompt: Prompt) -> TokenBounds:
         """Bound the count from the prompt's bytes alone; both bounds hold for every text.
 
-        Of a chat nothing can be said before it is rendered, since a template may drop or repeat what it is given. In a
-        counting thread `bounds(render(prompt))` bounds it before the dearer work.
+        Of a chat nothing can be said before it is rendered, since a template may drop or repeat what it is given.
+        `steps` bounds the rendered text before the dearer work.
         """
         match prompt:
             case IdsPrompt():
@@ -109,12 +118,36 @@ class ExactCounter:
             PromptError: the template refuses the prompt or there is none, it is no Unicode text, or it holds images
                 and there is no bound for them.
         """
+        return next(count for count in self.steps(prompt) if count is not None)
+
+    def steps(self, prompt: Prompt, enough_tokens: int | None = None) -> Iterator[PromptCount | None]:
+        """Count a prompt step by step, as `PromptCounter` says.
+
+        Raises:
+            PromptError: as `count`; also for a text with a stretch too long to be counted in one step.
+        """
         if isinstance(prompt, IdsPrompt):
-            return PromptCount(len(prompt.ids), 0)
+            yield PromptCount(len(prompt.ids), 0)
+            return
         text = self.render(prompt)
         data = _utf8(text.text)
-        tokens = self._count(text) + self._image_parts_tokens(prompt)
-        return PromptCount(tokens, len(data), self._blocks.names(data))
+        tokens = self.bounds(text).low
+        if enough_tokens is not None and tokens > enough_tokens:
+            yield PromptCount(tokens, len(data), is_bound=True)
+            return
+        tokens, pieces = self._pieces(text)
+        tokens += self._image_parts_tokens(prompt)
+        unpaused = 0
+        for piece, special in pieces:
+            if enough_tokens is not None and tokens > enough_tokens:
+                yield PromptCount(tokens, len(data), is_bound=True)
+                return
+            if unpaused > 0 and unpaused + len(piece) > STEP_CHARACTERS:
+                yield None
+                unpaused = 0
+            tokens += self._texts.counts([piece], add_special_tokens=special)[0]
+            unpaused += len(piece)
+        yield PromptCount(tokens, len(data), self._blocks.names(data))
 
     def render(self, prompt: ChatPrompt | TextPrompt) -> TextPrompt:
         """Return the text that the engine tokenizes, with the engine's rule for special tokens: none around a chat.
@@ -160,15 +193,18 @@ class ExactCounter:
             for token_id, (begin, end) in zip(encoding.ids, encoding.offsets, strict=True)
         ]
 
-    def _count(self, text: TextPrompt) -> int:
+    def _pieces(self, text: TextPrompt) -> tuple[int, Iterator[tuple[str, bool]]]:
+        """Return the texts that are counted, each with whether BOS and EOS go around it, and the tokens beside them."""
         apart = self._apart(text.text)
-        if apart.images == 0:
-            return self._texts.counts([text.text], add_special_tokens=text.add_special_tokens)[0]
+        if apart.images == 0 and (self._slicer is None or len(text.text) <= SLICE_CHARACTERS):
+            return 0, iter([(text.text, text.add_special_tokens)])
         special = self._special_tokens if text.add_special_tokens else 0
-        return special + sum(self._counts_of(apart.texts)) + apart.images * self._bound_tokens
+        return special + apart.images * self._bound_tokens, self._slices(apart.texts)
 
-    def _counts_of(self, texts: Sequence[str]) -> list[int]:
-        return self._texts.counts([text for text in texts if text], add_special_tokens=False)
+    def _slices(self, texts: Sequence[str]) -> Iterator[tuple[str, bool]]:
+        for text in filter(None, texts):
+            for piece in [text] if self._slicer is None else self._slicer.slices(text):
+                yield piece, False
 
     def _apart(self, text: str) -> ImagesApart:
         return cut_at_images(text) if self._images is not None and self._images.marks else ImagesApart([text], 0)

@@ -5,6 +5,8 @@ from typing import Protocol
 
 from tokenizers import Tokenizer
 
+from llmshed.tokenizing.panics import panics_told
+
 
 class TextCounter(Protocol):
     """Counts texts; thread safe."""
@@ -30,10 +32,15 @@ class ReferenceCounter:
         self._one_by_one = tokenizer.padding is not None
 
     def counts(self, texts: Sequence[str], *, add_special_tokens: bool) -> list[int]:
-        """Return the number of tokens of each text."""
+        """Return the number of tokens of each text.
+
+        Raises:
+            PromptError: the library fails on a text.
+        """
         batches = [[text] for text in texts] if self._one_by_one else [list(texts)]
-        return [
-            len(encoding)
-            for batch in batches
-            for encoding in self._tokenizer.encode_batch_fast(batch, add_special_tokens=add_special_tokens)
-        ]
+        with panics_told("the model's tokenizer fails on this text"):
+            return [
+                len(encoding)
+                for batch in batches
+                for encoding in self._tokenizer.encode_batch_fast(batch, add_special_tokens=add_special_tokens)
+            ]

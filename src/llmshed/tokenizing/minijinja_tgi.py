@@ -10,10 +10,11 @@ from typing import Any, Never
 
 from minijinja import Environment, TemplateError
 
-from llmshed.errors import TokenizerError
+from llmshed.errors import PromptError, TokenizerError
 from llmshed.tokenizing import serde_json
+from llmshed.tokenizing.panics import panics_told
 from llmshed.tokenizing.prompts import ChatPrompt
-from llmshed.tokenizing.refusal import TemplateRefusal, failed, refused
+from llmshed.tokenizing.refusal import EndlessTemplateError, TemplateRefusal, failed, refused
 from llmshed.tokenizing.tgi_messages import DEFAULT_TOOL_PROMPT, flatten, tools_in_use
 
 # TGI's own patches of templates that minijinja cannot read, exact spellings only.
@@ -28,6 +29,15 @@ _PATCHES = (
 _WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
 
 _NAME = "chat"
+
+_FUEL = 20_000
+_FUEL_FOR_EACH = 300
+_MOST_FUEL = 2_000_000
+"""Steps of the template engine for a chat, more for each message and tool of it, and for any: up to 1 microsecond each.
+
+Public templates take up to 70 steps for a message. A template whose loops run into each other would take minutes over a
+chat of ten thousand messages."""
+_OUT_OF_FUEL = "OutOfFuel"
 
 
 class _Printed(dict[str, Any]):
@@ -91,7 +101,9 @@ class TgiRenderer:
 
     def _render(self, messages: list[dict[str, str]], tools: list[dict[str, Any]] | None) -> str:
         try:
-            with self._lock:
+            with self._lock, panics_told("the chat template fails on these messages"):
+                fuel = _FUEL + _FUEL_FOR_EACH * (len(messages) + len(tools or ()))
+                self._environment.fuel = min(fuel, _MOST_FUEL)
                 text: str = self._environment.render_template(
                     _NAME,
                     messages=[_Printed(message) for message in messages],
@@ -103,7 +115,11 @@ class TgiRenderer:
         except TemplateRefusal as error:
             raise refused(error) from None
         except TemplateError as error:
+            if error.kind == _OUT_OF_FUEL:
+                raise EndlessTemplateError from None
             raise failed(error.kind, error.line) from None
+        except PromptError:
+            raise
         except Exception as error:  # noqa: BLE001 - any Python error inside the template is a refusal of its messages
             raise failed(type(error).__name__, None) from None
 

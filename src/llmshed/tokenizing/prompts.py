@@ -50,8 +50,10 @@ class PromptCount:
         tokens: input tokens, as the engine counts them.
         rendered_bytes: UTF-8 bytes of the rendered text; 0 for token ids.
         blocks: keyed hashes of the leading blocks of the rendered text, each chained to the one before it.
+        is_bound: whether `tokens` is only what was proved when counting ended early; the prompt has as many at least.
     """
 
     tokens: int
     rendered_bytes: int
     blocks: tuple[str, ...] = ()
+    is_bound: bool = False

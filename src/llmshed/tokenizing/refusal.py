@@ -5,6 +5,14 @@ from llmshed.errors import PromptError
 _MOST_CHARACTERS = 300
 
 
+class EndlessTemplateError(PromptError):
+    """Rendering was given up: the template's loops take too many steps for so many messages."""
+
+    def __init__(self) -> None:
+        """Say what can be done about it."""
+        super().__init__("the chat template takes too many steps to render these messages; send fewer of them")
+
+
 class TemplateRefusal(Exception):  # noqa: N818 - the word of the glossary; it never leaves the package
     """A template called `raise_exception`; the text is the template's own."""
 

@@ -5,11 +5,12 @@ import pytest
 
 from llmshed.errors import TokenizerError
 from llmshed.tokenizing.blocks import BLOCK_BYTES
-from llmshed.tokenizing.build import build_counter, local_time
+from llmshed.tokenizing.build import build_counter
 from llmshed.tokenizing.encode import ReferenceCounter
 from llmshed.tokenizing.files import ChatTemplate, EngineName, TokenizerFiles
 from llmshed.tokenizing.load import embedded
 from llmshed.tokenizing.prompts import ChatPrompt, TextPrompt
+from llmshed.tokenizing.renderers import local_time
 from llmshed.tokenizing.segments import SegmentCounter
 
 

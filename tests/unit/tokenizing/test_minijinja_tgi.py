@@ -209,3 +209,27 @@ def test_threads_that_render_at_once_do_not_wait_for_each_other_for_ever() -> No
     for thread in threads:
         thread.join(20)
     assert found == ["2025" * 20] * 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loops", [2, 3])
+def test_loops_that_run_into_each_other_end_however_many_messages_there_are(loops: int) -> None:
+    opened = "".join(f"{{% for m{depth} in messages %}}" for depth in range(loops))
+    made = renderer(opened + "." + "{% endfor %}" * loops)
+    few = ChatPrompt([{"role": "user", "content": ""}] * 10)
+    assert made.render(few) == "." * 10**loops
+    with pytest.raises(PromptError, match="too many steps to render these messages"):
+        made.render(ChatPrompt([{"role": "user", "content": ""}] * 2_000))
+
+
+@pytest.mark.slow
+def test_public_templates_render_long_chats_with_steps_to_spare(data_dir: Path) -> None:
+    turns = [{"role": role, "content": "Tell me more."} for _ in range(500) for role in ("user", "assistant")]
+    rendered = {}
+    for path in sorted((data_dir / "chat_templates").glob("*.jinja")):
+        try:
+            rendered[path.stem] = len(renderer(path.read_text("utf-8")).render(ChatPrompt(turns[:-1], tools=[TOOL])))
+        except PromptError as error:
+            rendered[path.stem] = -1
+            assert "too many steps" not in str(error), path  # noqa: PT017 - refusing the messages is as good
+    assert sum(length > 0 for length in rendered.values()) == 10

@@ -1,16 +1,16 @@
 """Token counting off the event loop: byte bounds first, then a thread pool behind two bounded queues.
 
 Counting a megabyte takes about a second of a core, so it may neither run on the loop nor let small prompts wait behind
-large ones. All book-keeping happens on the loop's thread; the threads do nothing but count.
+large ones. Nor may a large one keep its thread: it is counted step by step, and after each step those that wait have
+their turn. All book-keeping happens on the loop's thread; the threads do nothing but count.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from llmshed.clock import Clock
 from llmshed.config.counting import CountingSettings
@@ -20,6 +20,9 @@ from llmshed.tokenizing.base import PromptCounter
 from llmshed.tokenizing.prompts import Prompt, PromptCount
 
 T = TypeVar("T")
+
+EXACT_UP_TO: Final = 2
+"""Counts are told exactly up to so many times what is useful; of a larger prompt it is known that it is larger."""
 
 
 class BacklogError(LlmshedError):
@@ -43,7 +46,7 @@ class TooLarge:
 class _Job(Generic[T]):
     """One prompt on its way through a queue."""
 
-    work: Callable[[], T]
+    steps: Iterator[T | None]
     size: int
     done: asyncio.Future[T]
 
@@ -105,6 +108,8 @@ class CountingPool:
     ) -> tuple[PromptCount, ...] | TooLarge:
         """Count the prompts of one request, all or none, and return one count a prompt in the order given.
 
+        A prompt that turns out to be far beyond use is not counted to its end.
+
         Args:
             counter: the counter of the pool's tokenizer.
             prompts: what is to be counted.
@@ -124,29 +129,34 @@ class CountingPool:
             sizes = tuple(map(prompt_bytes, prompts))
         if sum(sizes) <= self._inline_bytes:
             return tuple(counter.count(prompt) for prompt in prompts)
-        return await self._off_loop(
-            [(partial(counter.count, prompt), size) for prompt, size in zip(prompts, sizes, strict=True)]
+        enough = None if max_useful_tokens is None else EXACT_UP_TO * max_useful_tokens
+        counts = await self._off_loop(
+            [(counter.steps(prompt, enough), size) for prompt, size in zip(prompts, sizes, strict=True)]
         )
+        bounds = (TooLarge(index, count.tokens) for index, count in enumerate(counts) if count.is_bound)
+        return next(bounds, counts)
 
     def close(self) -> None:
         """Take no more work; what runs ends by itself."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    async def run(self, work: Callable[[], T], size: int) -> T:
+    async def run(self, steps: Iterator[T | None], size: int) -> T:
         """Do other work on a prompt of `size` bytes, as listing its tokens, under the same bounds and order.
 
+        Returns what `steps` yields that is not None: each None lets others have their turn.
+
         Raises:
-            BacklogError: as `count`; and whatever `work` raises.
+            BacklogError: as `count`; and whatever `steps` raises.
         """
-        (result,) = await self._off_loop([(work, size)])
+        (result,) = await self._off_loop([(steps, size)])
         return result
 
-    async def _off_loop(self, works: list[tuple[Callable[[], T], int]]) -> tuple[T, ...]:
+    async def _off_loop(self, works: list[tuple[Iterator[T | None], int]]) -> tuple[T, ...]:
         for queue in (self._small, self._large):
             size = sum(size for _, size in works if self._queue_of(size) is queue)
             if size and not queue.takes(size):
                 raise BacklogError(queue.name, queue.held_bytes, queue.max_bytes, self._drain_seconds(queue))
-        jobs = [self._enqueue(work, size) for work, size in works]
+        jobs = [self._enqueue(steps, size) for steps, size in works]
         self._start_waiting()
         try:
             return tuple([await job.done for job in jobs])
@@ -157,8 +167,8 @@ class CountingPool:
     def _queue_of(self, size: int) -> _Queue:
         return self._small if size <= self._small_bytes else self._large
 
-    def _enqueue(self, work: Callable[[], T], size: int) -> "_Job[T]":
-        job = _Job(work, size, asyncio.get_running_loop().create_future())
+    def _enqueue(self, steps: Iterator[T | None], size: int) -> "_Job[T]":
+        job = _Job(steps, size, asyncio.get_running_loop().create_future())
         queue = self._queue_of(size)
         queue.held_bytes += size
         queue.waiting.append(job)
@@ -191,13 +201,17 @@ class CountingPool:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(self._end, queue, job, began, counted)
 
-        self._pool.submit(job.work).add_done_callback(ended)
+        self._pool.submit(next, job.steps).add_done_callback(ended)
 
     def _end(self, queue: _Queue, job: _Job[Any], began: float, counted: Future[Any]) -> None:
         queue.running -= 1
+        self._busy_seconds += self._clock.now() - began
+        if _has_more(counted) and not job.done.done():
+            queue.waiting.append(job)
+            self._start_waiting()
+            return
         queue.held_bytes -= job.size
         self._counted_bytes += job.size
-        self._busy_seconds += self._clock.now() - began
         if not job.done.done():
             if counted.cancelled():
                 job.done.cancel()
@@ -212,3 +226,8 @@ class CountingPool:
         if self._counted_bytes == 0:
             return 1.0
         return queue.held_bytes * self._busy_seconds / self._counted_bytes / self._threads
+
+
+def _has_more(counted: Future[Any]) -> bool:
+    """Say whether a step ended without the result."""
+    return not counted.cancelled() and counted.exception() is None and counted.result() is None

@@ -6,7 +6,6 @@ beyond any model, since listing a million tokens holds the interpreter, and with
 """
 
 from collections.abc import Iterator
-from functools import partial
 from itertools import islice
 from typing import Final
 
@@ -19,6 +18,7 @@ from llmshed.errors import PromptError, TokenizerError
 from llmshed.gateway.contract.answer_headers import common_headers
 from llmshed.gateway.contract.problem import Problem
 from llmshed.gateway.counting.call_count import most_useful_tokens
+from llmshed.gateway.counting.pool import EXACT_UP_TO
 from llmshed.gateway.daemon.app import Gateway
 from llmshed.gateway.door.problems import RefusedError
 from llmshed.gateway.door.reading import check_open, read_call
@@ -48,15 +48,15 @@ async def serve(gateway: Gateway, visit: Visit) -> web.Response:
     most = max(LISTED_TOKENS, most_useful_tokens(gateway, pool.model) or 0)
     began = gateway.clock.now()
     try:
-        body = await gateway.counting.run(partial(_listed, counter, call, most), visit.prompt_sizes[0])
+        body = await gateway.counting.run(_listed(counter, call, most), visit.prompt_sizes[0])
     finally:
         visit.counted_seconds = gateway.clock.now() - began
     headers = common_headers(visit.request_id, model=pool.model, timings=visit.timings(gateway.clock.now()))
     return web.Response(body=body, headers={**headers, "content-type": "application/json"})
 
 
-def _listed(counter: ExactCounter, call: Call, most_tokens: int) -> bytes:
-    """Return the tokens of the call's prompt as TGI lists them.
+def _listed(counter: ExactCounter, call: Call, most_tokens: int) -> Iterator[bytes | None]:
+    """Yield the tokens of the call's prompt as TGI lists them, after a None for each step on the way.
 
     Raises:
         RefusedError: there are more than `most_tokens`.
@@ -68,22 +68,28 @@ def _listed(counter: ExactCounter, call: Call, most_tokens: int) -> bytes:
     if call.images:
         raise PromptError("a prompt with images is only counted as part of a request, by the engine")
     text = counter.render(prompt)
-    _refuse_beyond(most_tokens, counter, text)
+    yield from _refuse_beyond(most_tokens, counter, text)
     tokens = b",".join(_slices(counter, text))
     if call.route is Route.CHAT_TOKENIZE:
-        return b'{"tokenize_response":[%b],"templated_text":%b}' % (tokens, orjson.dumps(text.text))
-    return b"[%b]" % tokens
+        yield b'{"tokenize_response":[%b],"templated_text":%b}' % (tokens, orjson.dumps(text.text))
+    else:
+        yield b"[%b]" % tokens
 
 
-def _refuse_beyond(most_tokens: int, counter: ExactCounter, text: TextPrompt) -> None:
+def _refuse_beyond(most_tokens: int, counter: ExactCounter, text: TextPrompt) -> Iterator[None]:
     """Refuse a text of more tokens; it is counted only if its bytes leave that open, since listing counts it again."""
     high = counter.bounds(text).high
     if high is not None and high <= most_tokens:
         return
-    tokens = counter.count(text).tokens
-    if tokens > most_tokens:
-        message = f"The prompt has {tokens:,} tokens, and at most {most_tokens:,} are listed."
-        raise RefusedError(Problem(Reason.CONTEXT_LIMIT, message, input_tokens=tokens))
+    for count in counter.steps(text, EXACT_UP_TO * most_tokens):
+        if count is None:
+            yield None
+        elif count.tokens > most_tokens:
+            many = "at least " if count.is_bound else ""
+            message = f"The prompt has {many}{count.tokens:,} tokens, and at most {most_tokens:,} are listed."
+            raise RefusedError(
+                Problem(Reason.CONTEXT_LIMIT, message, input_tokens=None if count.is_bound else count.tokens)
+            )
 
 
 def _slices(counter: ExactCounter, text: TextPrompt) -> Iterator[bytes]:

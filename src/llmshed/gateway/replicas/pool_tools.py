@@ -17,6 +17,7 @@ from llmshed.profile import Profile
 from llmshed.tokenizing.base import PromptCounter
 from llmshed.tokenizing.build import build_counter
 from llmshed.tokenizing.load import EMBEDDED, find
+from llmshed.tokenizing.trial import try_template
 
 _log = logging.getLogger(__name__)
 
@@ -95,6 +96,8 @@ def counter_loader(block_key: bytes, on_fast_mismatch: Callable[[], None]) -> Co
         files = find(recipe.place)
         for note in files.notes("tgi"):
             _log.warning("tokenizer_note", extra={"note": note})
+        if files.source != EMBEDDED:
+            try_template(files, "tgi")
         return build_counter(
             files,
             "tgi",

@@ -16,9 +16,13 @@ from llmshed.tokenizing.prompts import ChatPrompt, IdsPrompt, Prompt, PromptCoun
 
 
 class GatedCounter:
-    """Counts one token a byte; a text that begins with a letter of `gates` waits until that gate is opened."""
+    """Counts one token a byte; a text that begins with a letter of `gates` waits until that gate is opened.
 
-    def __init__(self, gates: str = "") -> None:
+    A text takes a step for each `step` bytes, and is counted no further than is enough.
+    """
+
+    def __init__(self, gates: str = "", step: int = 10_000) -> None:
+        self.step = step
         self.gates = {letter: threading.Event() for letter in gates}
         self.begun: list[str] = []
         self.threads: list[str] = []
@@ -36,6 +40,17 @@ class GatedCounter:
         if gate := self.gates.get(prompt.text[0]):
             assert gate.wait(20)
         return PromptCount(len(prompt.text), len(prompt.text))
+
+    def steps(self, prompt: Prompt, enough_tokens: int | None = None) -> Iterator[PromptCount | None]:
+        assert isinstance(prompt, TextPrompt)
+        size = len(prompt.text)
+        for counted in range(self.step, size, self.step):
+            self.count(prompt)
+            if enough_tokens is not None and counted > enough_tokens:
+                yield PromptCount(counted, size, is_bound=True)
+                return
+            yield None
+        yield self.count(prompt)
 
 
 def settings(**changes: int) -> CountingSettings:
@@ -146,6 +161,42 @@ async def test_a_flood_of_small_prompts_leaves_one_thread_to_large_ones(pool: Co
     for gate in counter.gates.values():
         gate.set()
     await asyncio.gather(*first, *flood)
+
+
+async def test_a_long_count_makes_way_after_each_step(narrow: CountingPool) -> None:
+    counter = GatedCounter("a", step=100)
+    long = start(narrow, counter, "a" * 300)
+    await until(lambda: counter.begun == ["aa"])
+    others = [start(narrow, counter, "b" * 200), start(narrow, counter, "c" * 50)]
+    await asyncio.sleep(0)
+    assert narrow.large_queue_bytes == 500
+    counter.gates["a"].set()
+    await asyncio.gather(long, *others)
+    assert counter.begun == ["aa", "cc", "bb", "aa", "bb", "aa"]
+    assert (narrow.small_queue_bytes, narrow.large_queue_bytes) == (0, 0)
+
+
+async def test_a_count_ends_early_where_its_prompt_is_far_beyond_use(pool: CountingPool) -> None:
+    counter = GatedCounter(step=100)
+    # Its bytes prove 125 tokens only, and it is counted to the first step beyond twice of what is useful.
+    result = await pool.count(counter, (TextPrompt("ok" * 30), TextPrompt("x" * 500)), max_useful_tokens=150)
+    assert result == TooLarge(1, 400)
+    assert counter.begun.count("xx") == 4
+    whole = await pool.count(counter, (TextPrompt("y" * 300),), max_useful_tokens=150)
+    assert not isinstance(whole, TooLarge)
+    assert whole[0].tokens == 300
+
+
+async def test_a_client_that_leaves_between_two_steps_is_counted_no_further(narrow: CountingPool) -> None:
+    counter = GatedCounter("a", step=100)
+    long = start(narrow, counter, "a" * 1_000)
+    await until(lambda: counter.begun == ["aa"])
+    long.cancel()
+    await asyncio.wait([long])
+    counter.gates["a"].set()
+    await until(lambda: narrow.large_queue_bytes == 0)
+    await start(narrow, counter, "b" * 50)
+    assert counter.begun == ["aa", "bb"]
 
 
 async def test_a_full_queue_refuses_and_keeps_nothing_of_the_refused(pool: CountingPool) -> None:

@@ -1,0 +1,111 @@
+"""How long a tokenizer takes for strings that are known to be dear, in a process that is killed when it takes too long.
+
+Processor time is measured, so that a busy machine changes little, and compared with that of prose in the same run. The
+child tells each string before it begins with it: when it is killed, the last one told is the one that was too much.
+"""
+
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+import orjson
+from tokenizers import Tokenizer
+
+from llmshed.errors import TokenizerError
+from llmshed.tokenizing.bombs import BOMBS, bomb, prose
+
+PROSE: Final = "prose"
+MOST_SECONDS: Final = 5.0
+"""Processor time for one string, after which the rest is not tried."""
+_PROSE_TRIES: Final = 3
+_PROCESS_SECONDS: Final = 600.0
+
+
+class Pace(NamedTuple):
+    """What one string took; `tokens`, `seconds` and `peak_bytes` are None for the one at which the child ended.
+
+    Args:
+        name: of its unit in `bombs`, or `prose`.
+        size_bytes: its length in UTF-8.
+        tokens: its count, without special tokens.
+        seconds: processor time of counting it once.
+        peak_bytes: by how much the process has grown since it began, at its largest.
+    """
+
+    name: str
+    size_bytes: int
+    tokens: int | None = None
+    seconds: float | None = None
+    peak_bytes: int | None = None
+
+
+def paces(tokenizer: Tokenizer, sizes_bytes: Sequence[int], names: Sequence[str] = tuple(BOMBS)) -> list[Pace]:
+    """Count prose and the bombs of each size, smallest first; blocks until all are done or one was too much.
+
+    Raises:
+        TokenizerError: the process could not work at all.
+    """
+    asked = orjson.dumps({"tokenizer": tokenizer.to_str(), "sizes": sorted(sizes_bytes), "names": list(names)})
+    command = (sys.executable, "-m", __name__)
+    try:
+        ran = subprocess.run(  # noqa: S603 - our own interpreter and module, without a shell
+            command, input=asked, capture_output=True, timeout=_PROCESS_SECONDS, check=False
+        )
+        code, told = ran.returncode, ran.stdout
+    except subprocess.TimeoutExpired as expired:
+        code, told = -signal.SIGKILL, expired.stdout or b""
+    found = [Pace(**orjson.loads(line)) for line in told.splitlines()]
+    if not found:
+        raise TokenizerError(f"the tokenizer could not be tried: its process ended with {code}")
+    # Each string is told twice, before and after, but for the one that ended the child.
+    done = {(pace.name, pace.size_bytes): pace for pace in found}
+    return list(done.values())
+
+
+def _tell(asked: bytes) -> None:
+    wanted = orjson.loads(asked)
+    tokenizer = Tokenizer.from_str(wanted["tokenizer"])
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    began_bytes = _peak_bytes()
+    for name, text in _texts(wanted["sizes"], wanted["names"]):
+        begun = Pace(name, len(text.encode()))
+        _write(begun)
+        tokens, seconds = _counted(tokenizer, text, _PROSE_TRIES if name == PROSE else 1)
+        _write(begun._replace(tokens=tokens, seconds=seconds, peak_bytes=_peak_bytes() - began_bytes))
+
+
+def _texts(sizes: Sequence[int], names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for size in sizes:
+        yield PROSE, prose(size)
+        for name in names:
+            yield name, bomb(name, size)
+
+
+def _counted(tokenizer: Tokenizer, text: str, tries: int) -> tuple[int, float]:
+    least = MOST_SECONDS
+    tokens = 0
+    for _ in range(tries):
+        signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)
+        began = time.process_time()
+        (encoding,) = tokenizer.encode_batch_fast([text], add_special_tokens=False)
+        tokens, least = len(encoding), min(least, time.process_time() - began)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+    return tokens, least
+
+
+def _peak_bytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _write(pace: Pace) -> None:
+    sys.stdout.write(orjson.dumps(pace._asdict()).decode() + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    _tell(sys.stdin.buffer.read())
