@@ -18,6 +18,7 @@ with atheris.instrument_imports(include=["llmshed"]):
     from llmshed.engines.base import BodyError, Route
     from llmshed.engines.sse import EventScanner
     from llmshed.engines.tgi.engine import TgiEngine
+    from llmshed.engines.tgi.fields import MESSAGE_FIELDS, PARAMETER_FIELDS, ROUTE_FIELDS
     from llmshed.errors import ConfigError, PromptError
     from llmshed.gateway.counting.prompt_bytes import prompt_bytes
     from llmshed.gateway.door.body import parse_body
@@ -27,11 +28,32 @@ with atheris.instrument_imports(include=["llmshed"]):
 ENGINES = (TgiEngine("3.3.5"), TgiEngine("1.4.5", allow_truncate=True))
 ROUTES = tuple(Route)
 REASONS = {Reason.MALFORMED, Reason.DUPLICATE_KEY, Reason.UNSUPPORTED_FIELD}
+NAMES = sorted({name for table in (*ROUTE_FIELDS.values(), PARAMETER_FIELDS, MESSAGE_FIELDS) for name in table})
+NAMES += ["type", "text", "image_url", "url", "function", "arguments", "include_usage", "llmshed_intent", "x"]
+NAMES += ["messages", "role", "content", "inputs", "parameters", "prompt"] * 10
+VALUES = [
+    "user",
+    "assistant",
+    "text",
+    "image_url",
+    "function",
+    "auto",
+    "none",
+    "flex",
+    "bulk",
+    "data:,",
+    "![](http://a)",
+]
 MOST_EVENT_BYTES = 300
 
 
 def body(data: bytes) -> None:
-    """A body is refused with a reason, or is one value, one call and the same call again when it is read back."""
+    """A body is refused with a reason, or is one value, one call and the same call again when it is read back.
+
+    Bytes that begin with a null are no body: one is built by them, which gets further than most that are JSON at all.
+    """
+    if data.startswith(b"\x00"):
+        data = json.dumps(_built(atheris.FuzzedDataProvider(data[1:]), depth=4)).encode()
     try:
         value = parse_body(data)
     except BodyError as error:
@@ -41,6 +63,24 @@ def body(data: bytes) -> None:
     for engine in ENGINES:
         for route in ROUTES:
             _read(engine, route, value)
+
+
+def _built(choices: Any, depth: int) -> Any:
+    """Build a value of words that bodies hold, as the bytes choose."""
+    match choices.ConsumeIntInRange(0 if depth < 4 else 6, 7 if depth else 4):
+        case 0:
+            return choices.PickValueInList([None, True, False])
+        case 1:
+            return choices.PickValueInList([0, 1, -1, 2, 128, 129, 2**31 - 1, 2**31, 2**63, 2**64, 0.5, 1e300])
+        case 2 | 3:
+            return choices.PickValueInList(VALUES)
+        case 4:
+            return choices.ConsumeUnicodeNoSurrogates(8)
+        case 5:
+            return [_built(choices, depth - 1) for _ in range(choices.ConsumeIntInRange(0, 4))]
+        case _:
+            names = [choices.PickValueInList(NAMES) for _ in range(choices.ConsumeIntInRange(1, 6))]
+            return {name: _built(choices, depth - 1) for name in names}
 
 
 def _hold(error: BodyError) -> None:
