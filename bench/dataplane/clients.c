@@ -232,7 +232,7 @@ static int by_size(const void *one, const void *other) {
 
 static void tell(const char *name, samples *all) {
   static const double PARTS[] = {0.5, 0.99, 1.0};
-  qsort(all->values, all->used, sizeof *all->values, by_size);
+  if (all->used) qsort(all->values, all->used, sizeof *all->values, by_size);
   printf(",\"%s\":[", name);
   for (int i = 0; i < 3; i++)
     printf(all->used ? "%s%.1f" : "%snull", i ? "," : "", all->used ? all->values[(size_t)(PARTS[i] * (all->used - 1))] : 0);

@@ -10,7 +10,7 @@ from dataplane.proxies import Place, Proxy, nginx
 from dataplane.rig import LLMSHED, NGINX, Rig
 
 STREAMS = 1000
-_WARM_SECONDS, _SECONDS = 6.0, 1.0
+_WARM_SECONDS, _SECONDS = 10.0, 1.0
 _TOKENS = 400
 _SLOW_MS = 1000
 

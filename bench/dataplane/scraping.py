@@ -10,9 +10,10 @@ from dataplane.gateway import Shape, gateway
 from dataplane.proxies import replica
 from dataplane.rig import LLMSHED, Rig
 
-REPLICAS = 12
+REPLICAS = 10
 """So many that the page has 900 series."""
 _SCRAPES = 40
+_SETTLE_SECONDS = 1.0
 
 
 def measure_scrapes(rig: Rig) -> None:
@@ -23,8 +24,7 @@ def measure_scrapes(rig: Rig) -> None:
         house = stack.enter_context(gateway(rig.place_of("scrapes"), Shape(further_ports=ports)))
         scraper = http.client.HTTPConnection("127.0.0.1", house.admin_port, timeout=10)
         prober = http.client.HTTPConnection("127.0.0.1", house.admin_port, timeout=10)
-        page = _page(scraper)
-        series = sum(not line.startswith("#") for line in page.splitlines())
+        series = _settled_series(scraper)
         for number in range(1, rig.rounds + 1):
             alone = [_probe_ms(prober) for _ in range(5 * _SCRAPES)]
             slowest = [_slowest_beside_ms(scraper, prober) for _ in range(_SCRAPES)]
@@ -33,9 +33,15 @@ def measure_scrapes(rig: Rig) -> None:
             rig.say(f"scrape {number}/{rig.rounds}: {series} series, stall {stall:.2f} ms, worst {max(slowest):.2f} ms")
 
 
-def _page(scraper: http.client.HTTPConnection) -> str:
-    scraper.request("GET", "/metrics")
-    return scraper.getresponse().read().decode()
+def _settled_series(scraper: http.client.HTTPConnection) -> int:
+    """Return how many series the page has once it grows no more: replicas come up one after the other."""
+    before, series = 0, 1
+    while series > before:
+        time.sleep(_SETTLE_SECONDS)
+        scraper.request("GET", "/metrics")
+        page = scraper.getresponse().read().splitlines()
+        before, series = series, sum(not line.startswith(b"#") for line in page)
+    return series
 
 
 def _probe_ms(prober: http.client.HTTPConnection) -> float:

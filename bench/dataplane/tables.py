@@ -44,7 +44,7 @@ def _seen(goal: Goal) -> str:
 
 
 def _peers(figures: Figures) -> str:
-    names = figures.proxies("request")
+    names = dict.fromkeys((*figures.proxies("request"), *figures.proxies("stream")))
     body = [
         [
             name,
@@ -58,7 +58,7 @@ def _peers(figures: Figures) -> str:
         for name in names
     ]
     head = ["proxy", "a request, us", "x nginx", "an event, us", "x nginx", "its lateness p50, us", "events/s"]
-    return _table(head, body)
+    return _table(head, body) if body else ""
 
 
 def _absent(figures: Figures) -> str:
