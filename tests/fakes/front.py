@@ -22,7 +22,7 @@ from llmshed.engines.base import Route
 from llmshed.engines.registry import engine
 from llmshed.gateway.contract.refusals import ContractWriter
 from llmshed.gateway.driver import Driver
-from llmshed.gateway.relay.aiohttp_upstream import AiohttpUpstream
+from llmshed.gateway.relay.by_scheme import UpstreamByScheme
 from llmshed.gateway.relay.job import RelayJob
 from llmshed.gateway.relay.outcome import RelayOutcome
 from llmshed.gateway.relay.relay import Relay
@@ -74,7 +74,7 @@ class Front:
         self.heard = Heard()
         self.ended = asyncio.Event()
         self.driver = Driver(door(*(spec(name, release_grace_seconds=0.01) for name in ("r1", "r2"))), SystemClock())
-        self.upstream = AiohttpUpstream(UpstreamSettings())
+        self.upstream = UpstreamByScheme(UpstreamSettings())
         self.write_stall_seconds = 20.0
         self.relay = self.new_relay()
         self._engine = engine("tgi", "3.3.5")

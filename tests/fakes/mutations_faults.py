@@ -84,7 +84,7 @@ FAULTS = (
     ),
     Guard(
         "a stream that breaks off and looks complete",
-        Mutation(STREAM, "if not self._reader.facts.complete:", "if False:"),
+        Mutation(STREAM, "if not self._facts.complete:", "if False:"),
         (f"{TEST_STREAM}::test_a_stream_that_breaks_off_ends_in_one_error_event",),
     ),
     Guard(

@@ -20,7 +20,7 @@ from llmshed.config.server import UpstreamSettings
 from llmshed.config.settings import Config
 from llmshed.errors import ProfileError, TokenizerError
 from llmshed.gateway.driver import Driver
-from llmshed.gateway.relay.aiohttp_upstream import AiohttpUpstream
+from llmshed.gateway.relay.by_scheme import UpstreamByScheme
 from llmshed.gateway.replicas import life as replica_life
 from llmshed.gateway.replicas.fleet import Fleet
 from llmshed.gateway.replicas.pool_tools import CounterRecipe
@@ -50,7 +50,7 @@ class Counted(SignalsSeen):
 class House:
     """A fleet with its driver and what is told of it."""
 
-    def __init__(self, upstream: AiohttpUpstream, load: Callable[[CounterRecipe], PromptCounter]) -> None:
+    def __init__(self, upstream: UpstreamByScheme, load: Callable[[CounterRecipe], PromptCounter]) -> None:
         self.loaded: list[CounterRecipe] = []
 
         def loading(recipe: CounterRecipe) -> PromptCounter:
@@ -80,7 +80,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @asynccontextmanager
 async def house(load: Callable[[CounterRecipe], PromptCounter] = lambda _: WordCounter()) -> AsyncIterator[House]:
-    async with AiohttpUpstream(FAST) as upstream:
+    async with UpstreamByScheme(FAST) as upstream:
         made = House(upstream, load)
         try:
             yield made

@@ -12,7 +12,7 @@ from llmshed.clock import SystemClock
 from llmshed.config.server import UpstreamSettings
 from llmshed.config.settings import Config
 from llmshed.gateway.driver import Driver
-from llmshed.gateway.relay.aiohttp_upstream import AiohttpUpstream
+from llmshed.gateway.relay.by_scheme import UpstreamByScheme
 from llmshed.gateway.relay.upstream import ask
 from llmshed.gateway.replicas.fleet import Fleet
 from llmshed.gateway.replicas.pool_tools import SIMULATED_MODEL, counter_loader
@@ -40,7 +40,7 @@ async def test_a_simulated_replica_comes_up_and_counts_as_the_gateway_does() -> 
     clock = SystemClock()
     driver = Driver(AdmissionController(admission_policy(config)), clock)
     told = Mismatches()
-    async with AiohttpUpstream(UpstreamSettings()) as upstream:
+    async with UpstreamByScheme(UpstreamSettings()) as upstream:
         fleet = Fleet(driver, upstream, clock, told, counter_loader(b"k" * 32, lambda: None))
         try:
             fleet.reconcile(config)

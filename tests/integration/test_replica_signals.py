@@ -27,7 +27,7 @@ from llmshed.config.server import UpstreamSettings
 from llmshed.config.settings import Config
 from llmshed.emulator.metrics import TgiMetrics
 from llmshed.gateway.driver import Driver
-from llmshed.gateway.relay.aiohttp_upstream import AiohttpUpstream
+from llmshed.gateway.relay.by_scheme import UpstreamByScheme
 from llmshed.gateway.replicas import life as replica_life
 from llmshed.gateway.replicas import signals
 from llmshed.gateway.replicas.fleet import Fleet
@@ -71,7 +71,7 @@ class Seen(SignalsSeen):
 class Watched:
     """A fleet of one replica, `r1`, and what is told of it."""
 
-    def __init__(self, upstream: AiohttpUpstream, url: str) -> None:
+    def __init__(self, upstream: UpstreamByScheme, url: str) -> None:
         self.seen = Seen()
         self.config = Config.model_validate(
             {
@@ -93,7 +93,7 @@ class Watched:
 
 @asynccontextmanager
 async def watched(tgi: ScriptedEngine) -> AsyncIterator[Watched]:
-    async with AiohttpUpstream(SETTINGS) as upstream:
+    async with UpstreamByScheme(SETTINGS) as upstream:
         made = Watched(upstream, tgi.url)
         try:
             made.fleet.reconcile(made.config)
@@ -206,7 +206,7 @@ async def test_a_replica_that_is_met_anew_under_a_signal_stays_shrunk_and_one_th
 
 
 async def test_never_means_never() -> None:
-    async with Telling(page(FULL)) as tgi, AiohttpUpstream(SETTINGS) as upstream:
+    async with Telling(page(FULL)) as tgi, UpstreamByScheme(SETTINGS) as upstream:
         w = Watched(upstream, tgi.url)
         never = w.config.upstream.model_copy(update={"signal_interval_seconds": 0.0})
         w.fleet.reconcile(w.config.model_copy(update={"upstream": never}))

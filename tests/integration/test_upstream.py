@@ -1,35 +1,15 @@
-"""The upstream client: what reaches a replica, what comes back, and what is known when it is lost."""
+"""The upstream clients: what reaches a replica, what comes back, and what is known when it is lost."""
 
 import asyncio
-import functools
-import inspect
 import random
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from fakes.engine import Conversation, Script, ScriptedEngine, free_port
-from fakes.loops import AsyncTest, on_both_loops
-from llmshed.config.server import UpstreamSettings
-from llmshed.gateway.relay.aiohttp_upstream import AiohttpUpstream
-from llmshed.gateway.relay.upstream import LostError, NotSentError, ask, read_whole
+from fakes.upstreams import with_upstream
+from llmshed.gateway.relay.upstream import LostError, NotSentError, UpstreamClient, ask, read_whole
 
 HEADERS = {"Content-Type": "application/json"}
-
-
-def with_upstream(test: AsyncTest) -> Callable[..., None]:
-    """Give a test an open client, on both loops."""
-
-    @functools.wraps(test)
-    async def opened(**named: Any) -> None:
-        async with AiohttpUpstream(UpstreamSettings()) as upstream:
-            await test(upstream=upstream, **named)
-
-    asked = inspect.signature(test).parameters.values()
-    others = [parameter for parameter in asked if parameter.name != "upstream"]
-    opened.__signature__ = inspect.Signature(others)  # type: ignore[attr-defined]  # pytest reads it
-    return on_both_loops(opened)
 
 
 async def ok(conversation: Conversation) -> None:
@@ -45,7 +25,7 @@ def answering(raw: bytes) -> Script:
 
 
 @with_upstream
-async def test_body_and_headers_arrive_and_the_answer_comes_back(upstream: AiohttpUpstream) -> None:
+async def test_body_and_headers_arrive_and_the_answer_comes_back(upstream: UpstreamClient) -> None:
     async with ScriptedEngine(ok) as engine:
         answer = await upstream.send(engine.url + "/generate", b'{"inputs":"a"}', HEADERS)
         assert (answer.status, await read_whole(answer)) == (200, b'{"ok":true}')
@@ -59,7 +39,7 @@ async def test_body_and_headers_arrive_and_the_answer_comes_back(upstream: Aioht
 
 
 @with_upstream
-async def test_a_connection_is_used_again(upstream: AiohttpUpstream) -> None:
+async def test_a_connection_is_used_again(upstream: UpstreamClient) -> None:
     async with ScriptedEngine(ok) as engine:
         for _ in range(3):
             await ask(upstream, engine.url, b"{}", 5.0)
@@ -67,7 +47,7 @@ async def test_a_connection_is_used_again(upstream: AiohttpUpstream) -> None:
 
 
 @with_upstream
-async def test_hop_by_hop_headers_stay_on_their_hop(upstream: AiohttpUpstream) -> None:
+async def test_hop_by_hop_headers_stay_on_their_hop(upstream: UpstreamClient) -> None:
     async def script(conversation: Conversation) -> None:
         await conversation.whole(
             b"{}", headers="Connection: keep-alive, X-Secret\r\nKeep-Alive: timeout=5\r\nX-Secret: 1\r\nX-Seen: 2\r\n"
@@ -80,7 +60,7 @@ async def test_hop_by_hop_headers_stay_on_their_hop(upstream: AiohttpUpstream) -
 
 
 @with_upstream
-async def test_a_refused_connection_means_not_sent(upstream: AiohttpUpstream) -> None:
+async def test_a_refused_connection_means_not_sent(upstream: UpstreamClient) -> None:
     connected: list[bool] = []
     with pytest.raises(NotSentError, match=r"^the replica cannot be reached: connection refused$"):
         await upstream.send(f"http://127.0.0.1:{free_port()}/", b"{}", HEADERS, lambda: connected.append(True))
@@ -88,7 +68,7 @@ async def test_a_refused_connection_means_not_sent(upstream: AiohttpUpstream) ->
 
 
 @with_upstream
-async def test_an_idle_connection_that_closes_under_the_request_is_replaced(upstream: AiohttpUpstream) -> None:
+async def test_an_idle_connection_that_closes_under_the_request_is_replaced(upstream: UpstreamClient) -> None:
     async with ScriptedEngine(ok) as engine:
         await ask(upstream, engine.url, b"first", 5.0)
         engine.conversations[0].hang_up()
@@ -101,9 +81,7 @@ async def test_an_idle_connection_that_closes_under_the_request_is_replaced(upst
 @pytest.mark.parametrize("way", ["hang_up", "reset"])
 @pytest.mark.parametrize("reused", [False, True])
 @with_upstream
-async def test_a_request_that_was_read_is_never_sent_again(
-    way: str, *, reused: bool, upstream: AiohttpUpstream
-) -> None:
+async def test_a_request_that_was_read_is_never_sent_again(way: str, *, reused: bool, upstream: UpstreamClient) -> None:
     async def script(conversation: Conversation) -> None:
         if conversation.asked.body == b"first":
             await ok(conversation)
@@ -142,7 +120,7 @@ async def test_a_request_that_was_read_is_never_sent_again(
     ],
 )
 @with_upstream
-async def test_an_answer_of_ambiguous_or_broken_framing_counts_as_lost(raw: bytes, upstream: AiohttpUpstream) -> None:
+async def test_an_answer_of_ambiguous_or_broken_framing_counts_as_lost(raw: bytes, upstream: UpstreamClient) -> None:
     async with ScriptedEngine(answering(raw)) as engine:
         with pytest.raises(LostError) as lost:
             await ask(upstream, engine.url, b"{}", 5.0)
@@ -152,7 +130,7 @@ async def test_an_answer_of_ambiguous_or_broken_framing_counts_as_lost(raw: byte
 
 
 @with_upstream
-async def test_a_redirect_is_an_answer_like_any_other(upstream: AiohttpUpstream) -> None:
+async def test_a_redirect_is_an_answer_like_any_other(upstream: UpstreamClient) -> None:
     async def script(conversation: Conversation) -> None:
         await conversation.whole(b"", "302 Found", "Location: http://169.254.169.254/\r\n")
 
@@ -162,7 +140,7 @@ async def test_a_redirect_is_an_answer_like_any_other(upstream: AiohttpUpstream)
 
 
 @with_upstream
-async def test_a_compressed_answer_is_not_touched(upstream: AiohttpUpstream) -> None:
+async def test_a_compressed_answer_is_not_touched(upstream: UpstreamClient) -> None:
     async def script(conversation: Conversation) -> None:
         await conversation.whole(b"\x1f\x8bnot really", headers="Content-Encoding: gzip\r\n")
 
@@ -171,7 +149,7 @@ async def test_a_compressed_answer_is_not_touched(upstream: AiohttpUpstream) -> 
 
 
 @with_upstream
-async def test_an_answer_that_is_too_long_to_hold_is_cut_off(upstream: AiohttpUpstream) -> None:
+async def test_an_answer_that_is_too_long_to_hold_is_cut_off(upstream: UpstreamClient) -> None:
     async with ScriptedEngine(ok) as engine:
         answer = await upstream.send(engine.url, b"{}", HEADERS)
         with pytest.raises(LostError, match="longer than the 5 bytes"):
@@ -179,7 +157,7 @@ async def test_an_answer_that_is_too_long_to_hold_is_cut_off(upstream: AiohttpUp
 
 
 @with_upstream
-async def test_more_streams_than_any_pool_default_run_at_once(upstream: AiohttpUpstream) -> None:
+async def test_more_streams_than_any_pool_default_run_at_once(upstream: UpstreamClient) -> None:
     everyone = asyncio.Event()
 
     async def script(conversation: Conversation) -> None:
@@ -194,7 +172,7 @@ async def test_more_streams_than_any_pool_default_run_at_once(upstream: AiohttpU
 
 
 @with_upstream
-async def test_closing_an_answer_is_noticed_by_the_engine(upstream: AiohttpUpstream) -> None:
+async def test_closing_an_answer_is_noticed_by_the_engine(upstream: UpstreamClient) -> None:
     async def script(conversation: Conversation) -> None:
         await conversation.open_stream()
         await conversation.piece(b"data: 1\n\n")
@@ -211,7 +189,7 @@ async def test_closing_an_answer_is_noticed_by_the_engine(upstream: AiohttpUpstr
 
 
 @with_upstream
-async def test_cancelling_a_send_closes_its_socket(upstream: AiohttpUpstream) -> None:
+async def test_cancelling_a_send_closes_its_socket(upstream: UpstreamClient) -> None:
     arrived = asyncio.Event()
 
     async def script(conversation: Conversation) -> None:
@@ -228,7 +206,7 @@ async def test_cancelling_a_send_closes_its_socket(upstream: AiohttpUpstream) ->
 
 
 @with_upstream
-async def test_a_reader_that_pauses_stops_the_engine(upstream: AiohttpUpstream) -> None:
+async def test_a_reader_that_pauses_stops_the_engine(upstream: UpstreamClient) -> None:
     sent = 0
 
     async def script(conversation: Conversation) -> None:
@@ -249,7 +227,7 @@ async def test_a_reader_that_pauses_stops_the_engine(upstream: AiohttpUpstream) 
 
 
 @with_upstream
-async def test_a_slow_answer_to_a_question_ends_in_a_named_error(upstream: AiohttpUpstream) -> None:
+async def test_a_slow_answer_to_a_question_ends_in_a_named_error(upstream: UpstreamClient) -> None:
     async def script(conversation: Conversation) -> None:
         await conversation.peer_leaves()
 
@@ -260,7 +238,7 @@ async def test_a_slow_answer_to_a_question_ends_in_a_named_error(upstream: Aioht
 
 @pytest.mark.slow
 @with_upstream
-async def test_an_engine_that_closes_idle_connections_at_any_moment_fails_nobody(upstream: AiohttpUpstream) -> None:
+async def test_an_engine_that_closes_idle_connections_at_any_moment_fails_nobody(upstream: UpstreamClient) -> None:
     draw = random.Random(20)  # noqa: S311 - a seed, so that a failure can be repeated
     loop = asyncio.get_running_loop()
 

@@ -68,6 +68,29 @@ def test_any_split_gives_the_events_of_the_whole(stream: bytes, cuts: list[int])
     assert events(*pieces) == events(stream) == events_by_the_standard(stream)
 
 
+whole_events = st.sampled_from(
+    [
+        b"data: a\n\n",
+        b"data: \n\n",
+        b"data:a\n\n",
+        b"data: a\r\n\r\n",
+        b"data: a\ndata: b\n\n",
+        b":\n\n",
+        b"data: a\r\n\n",
+    ]
+)
+
+
+@given(st.lists(whole_events | streams, max_size=12))
+def test_events_that_come_each_in_a_piece_of_its_own_are_those_of_the_whole(pieces: list[bytes]) -> None:
+    assert events(*pieces) == events_by_the_standard(b"".join(pieces))
+
+
+@given(st.lists(whole_events | fragments | st.binary(max_size=30), max_size=12), st.integers(5, 90))
+def test_the_bound_does_not_depend_on_which_piece_an_event_comes_in(pieces: list[bytes], max_event_bytes: int) -> None:
+    assert events(*pieces, max_event_bytes=max_event_bytes) == events(b"".join(pieces), max_event_bytes=max_event_bytes)
+
+
 @given(streams, st.integers(1, 12), st.integers(5, 25))
 def test_a_bound_on_events_falls_on_the_same_ones_however_the_stream_is_split(
     stream: bytes, size: int, max_event_bytes: int

@@ -20,7 +20,7 @@ from llmshed.gateway.door.parsing import BodyThread
 from llmshed.gateway.driver import Driver
 from llmshed.gateway.hashing import read_hasher
 from llmshed.gateway.observing import Observing
-from llmshed.gateway.relay.aiohttp_upstream import AiohttpUpstream
+from llmshed.gateway.relay.by_scheme import UpstreamByScheme
 from llmshed.gateway.relay.relay import Relay
 from llmshed.gateway.replicas.fleet import Fleet
 from llmshed.gateway.replicas.pool_tools import counter_loader
@@ -65,7 +65,7 @@ class Assembly:
         config = inputs.config
         hasher = read_hasher(None if config.log.hash_key_file is None else Path(config.log.hash_key_file))
         driver = Driver(AdmissionController(admission_policy(config)), clock)
-        upstream = AiohttpUpstream(config.upstream)
+        upstream = UpstreamByScheme(config.upstream)
         self._clock = clock
         self._reports = reports
         self._fleet = Fleet(

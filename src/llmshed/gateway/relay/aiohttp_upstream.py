@@ -1,10 +1,9 @@
 """The upstream client on aiohttp: pooled connections, strict framing, and proof of what a lost replica has read."""
 
+import asyncio
 import contextlib
 import functools
-import os
 import socket
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any, Self
@@ -12,67 +11,34 @@ from typing import Any, Self
 import aiohttp
 from aiohttp import AddrInfoType
 from aiohttp.client_proto import ResponseHandler
-from multidict import CIMultiDict
 
 from llmshed.config.server import UpstreamSettings
+from llmshed.gateway.relay.framing import end_to_end, framing_fault
+from llmshed.gateway.relay.replica_socket import notice_vanished_host
 from llmshed.gateway.relay.upstream import LostError, NotSentError
-
-_HOP_BY_HOP = frozenset(
-    {
-        "connection",
-        "keep-alive",
-        "proxy-authenticate",
-        "proxy-authorization",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    }
-)
-"""Headers of one hop (RFC 9110, 7.6.1 and 7.6.2); those that `Connection` names are dropped too."""
+from llmshed.gateway.relay.witness import Witness
+from llmshed.gateway.relay.words import CLOSED, CUT_SHORT, NO_NAME, NOT_HTTP, told
 
 _REQUEST_HEADERS = {"User-Agent": "llmshed", "Accept-Encoding": "identity"}
 
-# struct tcp_info of Linux >= 4.1: eight bytes, 24 words of 32 bits, two pacing rates of 64 bits, tcpi_bytes_acked.
-_BYTES_ACKED_AT = 8 + 24 * 4 + 2 * 8
-
-
-def _acked_bytes(transport: object) -> int | None:
-    """Return how many bytes the peer's kernel has acknowledged on a connection; None where the system cannot tell."""
-    if sys.platform != "linux" or not hasattr(transport, "get_extra_info"):
-        return None
-    end = _BYTES_ACKED_AT + 8
-    try:
-        info: bytes = transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, end)
-    except (OSError, AttributeError):
-        return None
-    return int.from_bytes(info[_BYTES_ACKED_AT:end], sys.byteorder) if len(info) == end else None
-
 
 class _WitnessedConnection(ResponseHandler):
-    """A connection that knows, when it is lost, whether the peer can have read any byte of the present request.
+    """A connection that knows, when it is lost, whether the replica can have read any byte of the present request."""
 
-    A replica that closes an idle connection while a request is on its way answers with an orderly end (FIN) that
-    acknowledges nothing of it: such a request is safe to send again. A reset proves nothing, because a kernel may hold
-    its acknowledgement back for 40 ms while the process already reads.
-    """
-
-    acked_before: int | None = None
     used = False
     reused = False
-    left_unread = False
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop)
+        self.witness = Witness()
 
     def begin_request(self) -> None:
         self.reused = self.used
         self.used = True
-        self.left_unread = False
-        self.acked_before = _acked_bytes(self.transport)
+        self.witness.request_begins(self.transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        orderly = exc is None or isinstance(exc, BrokenPipeError)
-        if orderly and self.transport is not None and self.acked_before is not None:
-            self.left_unread = _acked_bytes(self.transport) == self.acked_before
+        self.witness.connection_lost(self.transport, exc)
         super().connection_lost(exc)
 
 
@@ -120,18 +86,9 @@ class _Connector(aiohttp.TCPConnector):
 
 
 def _replica_socket(address: AddrInfoType) -> socket.socket:
-    """Make a socket that notices a host which vanished without a word within 20 s, in whatever direction it waits."""
     family, kind, protocol, _, _ = address
     made = socket.socket(family, kind, protocol)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in {
-        "TCP_KEEPIDLE": 8,
-        "TCP_KEEPINTVL": 3,
-        "TCP_KEEPCNT": 3,
-        "TCP_USER_TIMEOUT": 17_000,
-    }.items():
-        if hasattr(socket, name):
-            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    notice_vanished_host(made)
     return made
 
 
@@ -141,7 +98,7 @@ class AiohttpAnswer:
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         """Take over a response whose headers have come."""
         self._response = response
-        self._headers = _end_to_end(response.headers)
+        self._headers = end_to_end(response.headers)
 
     @property
     def status(self) -> int:
@@ -163,6 +120,17 @@ class AiohttpAnswer:
             return await self._response.content.readany()
         except (aiohttp.ClientError, OSError) as error:
             raise LostError(f"the replica broke off its answer: {_told(error)}") from error
+
+    async def deliver(self, take: Callable[[bytes], bool]) -> bool:
+        """Give the next bytes to `take` as they come; False at the end of the body, True when it wants no more for now.
+
+        Raises:
+            LostError: the body ended before its framing says.
+        """
+        while piece := await self.read():
+            if not take(piece):
+                return True
+        return False
 
     def close(self) -> None:
         """Abort the socket unless the body was read to its end, in which case the connection is pooled already."""
@@ -242,7 +210,7 @@ async def _exchange(
     response = await session.request(
         "GET" if body is None else "POST", url, data=body, headers=headers, allow_redirects=False
     )
-    if (fault := _framing_fault(response)) is not None:
+    if (fault := framing_fault(response.headers)) is not None:
         response.close()
         raise LostError(f"the replica's answer {fault}")
     return AiohttpAnswer(response)
@@ -258,7 +226,7 @@ def _witnessed(attempt: _Attempt) -> Iterator[None]:
         attempt.abort()
         if attempt.connection is None:
             raise NotSentError(f"the replica cannot be reached: {_told(error)}") from error
-        if attempt.connection.left_unread:
+        if attempt.connection.witness.left_unread:
             raise NotSentError("the replica closed the connection before it read the request") from error
         raise LostError(f"the replica was lost before it answered: {_told(error)}") from error
     except BaseException:
@@ -268,41 +236,17 @@ def _witnessed(attempt: _Attempt) -> Iterator[None]:
         _attempt.reset(token)
 
 
-def _framing_fault(response: aiohttp.ClientResponse) -> str | None:
-    """Return what makes the length of an answer ambiguous, for which some parsers choose one of two readings."""
-    lengths = response.headers.getall("Content-Length", [])
-    codings = response.headers.getall("Transfer-Encoding", [])
-    if len(lengths) > 1:
-        return "has two lengths"
-    if lengths and codings:
-        return "has both a length and a transfer coding"
-    if codings and [coding.strip().lower() for coding in codings] != ["chunked"]:
-        return "has a transfer coding other than chunked"
-    return None
-
-
-def _end_to_end(headers: Mapping[str, str]) -> CIMultiDict[str]:
-    """Return the headers that are not about the connection; a repeated one keeps all its values."""
-    named = {name.strip().lower() for name in headers.get("Connection", "").split(",")}
-    dropped = _HOP_BY_HOP | named
-    return CIMultiDict((name, value) for name, value in headers.items() if name.lower() not in dropped)
-
-
 _WORDS: tuple[tuple[type[BaseException], str], ...] = (
     (aiohttp.ClientSSLError, "no TLS connection with it can be trusted"),
-    (aiohttp.ClientConnectorDNSError, "its name cannot be resolved"),
-    (aiohttp.ServerDisconnectedError, "it closed the connection"),
-    (aiohttp.ClientPayloadError, "the body does not end as its framing says"),
-    (aiohttp.ClientResponseError, "its answer is not strict HTTP"),
-    (TimeoutError, "no connection came about in time"),
+    (aiohttp.ClientConnectorDNSError, NO_NAME),
+    (aiohttp.ServerDisconnectedError, CLOSED),
+    (aiohttp.ClientPayloadError, CUT_SHORT),
+    (aiohttp.ClientResponseError, NOT_HTTP),
 )
 
 
 def _told(error: BaseException) -> str:
-    """Name what went wrong in words that may reach a client: no address of a replica, no byte that it sent."""
     for kind, words in _WORDS:
         if isinstance(error, kind):
             return words
-    if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
-        return os.strerror(error.errno).lower()  # the text that asyncio gives itself holds the address
-    return "the connection failed"
+    return told(error)

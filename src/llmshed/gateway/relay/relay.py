@@ -19,7 +19,8 @@ from llmshed.gateway.relay.failures import ExchangeError, given_up, past_deadlin
 from llmshed.gateway.relay.headers import engine_headers
 from llmshed.gateway.relay.job import RelayJob, TrafficListener
 from llmshed.gateway.relay.outcome import RelayOutcome
-from llmshed.gateway.relay.stream import ClientGoneError, StreamRelay
+from llmshed.gateway.relay.outlet import ClientGoneError
+from llmshed.gateway.relay.stream import StreamRelay
 from llmshed.gateway.relay.term import Term
 from llmshed.gateway.relay.upstream import NotSentError, UpstreamAnswer, UpstreamClient
 from llmshed.gateway.relay.whole import relay_whole

@@ -12,6 +12,7 @@ from llmshed.gateway.relay.failures import ExchangeError, broken_off, fell_silen
 from llmshed.gateway.relay.headers import client_headers
 from llmshed.gateway.relay.job import RelayJob
 from llmshed.gateway.relay.outcome import RelayOutcome
+from llmshed.gateway.relay.outlet import ClientGoneError, Outlet
 from llmshed.gateway.relay.timeouts import Watch
 from llmshed.gateway.relay.upstream import MAX_ANSWER_BYTES, LostError, UpstreamAnswer, read_whole
 from llmshed.gateway.ticket import Ticket
@@ -23,10 +24,6 @@ LINGER_SECONDS = 1.0
 
 _LEADING_COMMENTS = re.compile(rb"(?:(?::[^\r\n]*)?(?:\r\n|\n|\r(?!\Z)))*")
 _TERMINATOR = re.compile(rb"(?:\A|(?<=[\r\n]))data: ?\[DONE\]")
-
-
-class ClientGoneError(Exception):
-    """The client's connection broke, or the client left what was written unread for too long."""
 
 
 class StreamRelay:
@@ -53,18 +50,20 @@ class StreamRelay:
         self._clock = clock
         self._write_stall_seconds = write_stall_seconds
         self._heard = heard
+        self._idle_seconds = job.timeouts.idle_seconds
         self._reader = job.engine.stream_reader(job.call)
+        self._facts = self._reader.facts
+        self._outlet: Outlet | None = None
         self._loop = asyncio.get_running_loop()
         self._silent_until = float("inf")
         self._data_events = 0
-        self._written_end = b"\n\n"
         self.response: web.StreamResponse | None = None
         self.failure_was_relayed = False
 
     @property
     def is_complete(self) -> bool:
         """Say whether the engine's last event has come; every chunk is passed on before the next is read."""
-        return self._reader.facts.complete
+        return self._facts.complete
 
     async def run(
         self, send: Callable[[], Awaitable[UpstreamAnswer]], on_beginning: Callable[[], None]
@@ -85,7 +84,7 @@ class StreamRelay:
                 held = await self._hold(answer)
             on_beginning()
             response = await self._commit(answer)
-            await self._relay(answer, response, held)
+            await self._relay(answer, Outlet(self._job.request, response), held)
         except TimeoutError:
             raise self._silent(self._job.timeouts.first_byte_seconds, UpstreamErrorKind.FIRST_BYTE_TIMEOUT) from None
         except LostError as error:
@@ -97,14 +96,14 @@ class StreamRelay:
 
     def own_event(self, event: bytes) -> bytes:
         """Return an event of the gateway so that it stands alone, though the engine's last may have been cut short."""
-        return event if self._written_end == b"\n\n" else b"\n\n" + event
+        return event if self._outlet is None or self._outlet.between_events else b"\n\n" + event
 
     async def _hold(self, answer: UpstreamAnswer) -> bytes:
         """Return the bytes up to and with the first data event, less the comments before it."""
         if answer.status != 200:
             failure = self._job.engine.read_failure(answer.status, await read_whole(answer))
             raise self._told(failure, UpstreamErrorKind.STATUS)
-        facts = self._reader.facts
+        facts = self._facts
         held = bytearray()
         while not facts.data_events and facts.failure is None:
             chunk = await answer.read()
@@ -137,53 +136,64 @@ class StreamRelay:
             raise ClientGoneError from error
         return response
 
-    async def _relay(self, answer: UpstreamAnswer, response: web.StreamResponse, chunk: bytes) -> None:
-        """Pass chunks on, `chunk` first, until the engine's end."""
+    async def _relay(self, answer: UpstreamAnswer, outlet: Outlet, held: bytes) -> None:
+        """Pass the stream on, `held` first, until the engine's end.
+
+        While the client keeps up, each chunk is passed on where it arrives and this waits for the end; when it does
+        not, the engine waits with it.
+        """
+        self._outlet = outlet
         watch = Watch()
+
+        def pass_on(chunk: bytes) -> bool:
+            self._reader.feed(chunk)
+            self._note_progress()
+            if self._facts.failure is not None:
+                self._pass_on_failure(outlet, chunk)
+            outlet.write(chunk)
+            watch.expect_by(self._silent_until, answer.close)
+            return not outlet.full
+
         try:
-            while chunk:
-                await self._write(response, chunk, watch)
+            outlet.write(held)
+            more = True
+            while more:
+                if outlet.full:
+                    watch.expect_within(self._write_stall_seconds, outlet.abort)
+                    await outlet.drained()
                 watch.expect_by(self._silent_until, answer.close)
-                chunk = await answer.read()
-                self._reader.feed(chunk)
-                self._note_progress()
-                if self._reader.facts.failure is not None:
-                    await self._pass_on_failure(response, chunk, watch)
+                more = await answer.deliver(pass_on)
             self._reader.end()
-            if not self._reader.facts.complete:
+            if not self._facts.complete:
                 raise self._broken_off("The engine ended the stream before its last event.")
         except LostError:
             # Only the close was missing when everything had been said.
-            if self._reader.facts.complete:
+            if self._facts.complete:
                 return
             if watch.expired:
-                raise self._silent(self._job.timeouts.idle_seconds, UpstreamErrorKind.IDLE_TIMEOUT) from None
+                raise self._silent(self._idle_seconds, UpstreamErrorKind.IDLE_TIMEOUT) from None
             raise
         finally:
             watch.stop()
 
-    async def _write(self, response: web.StreamResponse, chunk: bytes, watch: Watch) -> None:
-        self._written_end = (self._written_end + chunk[-2:])[-2:]
-        watch.expect_within(self._write_stall_seconds, self._abort_client)
-        try:
-            await response.write(chunk)
-        except ConnectionError as error:
-            raise ClientGoneError from error
+    def _pass_on_failure(self, outlet: Outlet, chunk: bytes) -> None:
+        """Write the engine's own error event, less a terminator that would make the stream look complete.
 
-    async def _pass_on_failure(self, response: web.StreamResponse, chunk: bytes, watch: Watch) -> None:
-        """Write the engine's own error event, less a terminator that would make the stream look complete."""
-        failure = self._reader.facts.failure
+        Raises:
+            ExchangeError: always; the failure is the end of the exchange.
+        """
+        failure = self._facts.failure
         if failure is None:
             return
         self.failure_was_relayed = True
         terminator = _TERMINATOR.search(chunk)
-        await self._write(response, chunk if terminator is None else chunk[: terminator.start()], watch)
+        outlet.write(chunk if terminator is None else chunk[: terminator.start()])
         raise self._told(failure)
 
     def _note_progress(self) -> None:
-        facts = self._reader.facts
+        facts = self._facts
         outcome = self._outcome
-        if facts.output_tokens and outcome.first_token_at is None:
+        if outcome.first_token_at is None and facts.output_tokens:
             outcome.first_token_at = self._clock.now()
             outcome.phase = Phase.DECODE
             self._ticket.first_token()
@@ -193,7 +203,7 @@ class StreamRelay:
             self._silent_until = min(self._silent_until, self._loop.time() + LINGER_SECONDS)
         elif facts.data_events > self._data_events:
             self._data_events = facts.data_events
-            self._silent_until = self._loop.time() + self._job.timeouts.idle_seconds
+            self._silent_until = self._loop.time() + self._idle_seconds
             self._heard()
 
     def _told(self, failure: EngineFailure, kind: UpstreamErrorKind = UpstreamErrorKind.STREAM) -> ExchangeError:
@@ -204,11 +214,6 @@ class StreamRelay:
 
     def _silent(self, seconds: float, kind: UpstreamErrorKind) -> ExchangeError:
         return fell_silent(seconds, kind, self._job, self._ticket.verdict)
-
-    def _abort_client(self) -> None:
-        transport = self._job.request.transport
-        if transport is not None:
-            transport.abort()
 
 
 def _drop_leading_comments(held: bytearray) -> None:

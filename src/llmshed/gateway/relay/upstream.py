@@ -36,6 +36,16 @@ class UpstreamAnswer(Protocol):
             LostError: the connection broke, or the framing, before the end of the body.
         """
 
+    async def deliver(self, take: Callable[[bytes], bool]) -> bool:
+        """Give the next bytes to `take` as they come, until it returns False; False at the end of the body, else True.
+
+        `take` may be called from where the bytes arrive, without a turn of the loop between; what it raises comes out
+        here. After True the replica is slowed until the rest is read or delivered.
+
+        Raises:
+            LostError: as `read`.
+        """
+
     def close(self) -> None:
         """End the exchange: unless the body was read to its end the socket is closed, so that the engine notices."""
 
