@@ -6,11 +6,13 @@ CONTROLLER = "admission/controller.py"
 REASONS = "admission/reasons.py"
 CALLS = "engines/tgi/calls.py"
 STREAM = "gateway/relay/stream.py"
+PLAIN_UPSTREAM = "gateway/relay/plain_upstream.py"
 
 TEST_SEATS = "tests/integration/test_trap_seats.py"
 TEST_RESERVATIONS = "tests/integration/test_trap_reservations.py"
 TEST_REFUSALS = "tests/integration/test_trap_refusals.py"
 TEST_CLIENT_FAULTS = "tests/integration/test_trap_client_faults.py"
+TEST_UPSTREAM = "tests/integration/test_upstream.py"
 TEST_STREAM = "tests/integration/test_relay_stream.py"
 RESERVED = f"{TEST_RESERVATIONS}::test_every_sequence_is_reserved_with_its_input_and_the_ceiling_that_is_on_the_wire"
 COMPLAINTS = f"{TEST_CLIENT_FAULTS}::test_a_thousand_complaints_of_an_engine_about_its_clients_leave_it_in_service"
@@ -91,6 +93,32 @@ FAULTS = (
         "an engine's error event before a terminator that makes it look complete",
         Mutation(STREAM, "chunk if terminator is None else chunk[: terminator.start()]", "chunk"),
         (f"{TEST_STREAM}::test_the_engines_own_error_event_is_passed_on_and_is_the_last",),
+    ),
+    Guard(
+        "a connection that the replica closed while it was idle",
+        Mutation(
+            PLAIN_UPSTREAM, "except NotSentError:\n                pass", "except NotSentError:\n                raise"
+        ),
+        (f"{TEST_UPSTREAM}::test_an_idle_connection_that_closes_under_the_request_is_replaced",),
+    ),
+    Guard(
+        "a connection that is kept for longer than the replica keeps it",
+        Mutation("gateway/relay/pool.py", "if connection.free_since > freed_by:", "if connection.free_since > 0.0:"),
+        ("tests/integration/test_upstream_plain.py::test_a_connection_that_nobody_needs_is_given_up_in_time",),
+    ),
+    Guard(
+        "a request that is sent again after the replica read it",
+        Mutation("gateway/relay/connection.py", "if self._witness.left_unread:", "if True:"),
+        (f"{TEST_UPSTREAM}::test_a_request_that_was_read_is_never_sent_again",),
+    ),
+    Guard(
+        "a lost answer that its client is told to ask for again",
+        Mutation(
+            REASONS,
+            '502, ErrorKind.SERVER, Retry.UNSAFE, "the engine failed',
+            '502, ErrorKind.SERVER, Retry.LATER, "the engine failed',
+        ),
+        ("tests/integration/test_relay_whole.py::test_an_engine_that_dies_with_the_request_is_not_asked_again",),
     ),
     Guard(
         "the best of several texts that is reserved once",

@@ -7,11 +7,17 @@ BODY = "gateway/door/body.py"
 GATES = "gateway/door/gates.py"
 CALLS = "engines/tgi/calls.py"
 POOL = "gateway/counting/pool.py"
+STREAM = "gateway/relay/stream.py"
+AIOHTTP_UPSTREAM = "gateway/relay/aiohttp_upstream.py"
 
 TEST_SERVER = "tests/unit/gateway/door/test_server.py"
 TEST_BODY = "tests/unit/gateway/door/test_body.py"
 TEST_REFUSALS = "tests/integration/test_serve_refusals.py"
+TEST_CONNECTIONS = "tests/integration/test_trap_connections.py"
 TEST_RESERVATIONS = "tests/integration/test_trap_reservations.py"
+TEST_HOSTILE = "tests/integration/test_hostile_bodies.py"
+TEST_TGI_TEMPLATES = "tests/unit/tokenizing/test_minijinja_tgi.py"
+TEST_POOL_TOOLS = "tests/unit/gateway/replicas/test_pool_tools.py"
 
 TRAPS = (
     Guard(
@@ -55,6 +61,31 @@ TRAPS = (
         (f"{TEST_SERVER}::test_an_answer_has_no_banner",),
     ),
     Guard(
+        "streams that wait unseen for one of the client's hundred connections",
+        Mutation(AIOHTTP_UPSTREAM, "limit=0,", "limit=100,"),
+        ("tests/integration/test_upstream.py::test_more_streams_than_any_pool_default_run_at_once",),
+    ),
+    Guard(
+        "a timer of the client on the whole of an answer",
+        Mutation(AIOHTTP_UPSTREAM, "total=None,", "total=0.2,"),
+        (f"{TEST_CONNECTIONS}::test_a_slow_answer_is_cut_by_no_timer_of_the_client",),
+    ),
+    Guard(
+        "a long event that a reader of lines does not take",
+        Mutation(AIOHTTP_UPSTREAM, "self._response.content.readany()", "self._response.content.readline()"),
+        (f"{TEST_CONNECTIONS}::test_a_line_longer_than_any_reader_of_lines_takes_passes",),
+    ),
+    Guard(
+        "a replica that vanished and is waited for",
+        Mutation("gateway/relay/connection.py", 'notice_vanished_host(transport.get_extra_info("socket"))', "pass"),
+        (f"{TEST_CONNECTIONS}::test_every_connection_notices_within_20_s_that_its_peer_vanished",),
+    ),
+    Guard(
+        "a client that never reads",
+        Mutation(STREAM, "watch.expect_within(self._write_stall_seconds, outlet.abort)", "pass"),
+        ("tests/integration/test_relay_stream.py::test_a_client_that_never_reads_counts_as_gone",),
+    ),
+    Guard(
         "a count that holds the interpreter's lock",
         Mutation(
             "tokenizing/encode.py",
@@ -66,12 +97,26 @@ TRAPS = (
     Guard(
         "a count on the event loop",
         Mutation(POOL, "if sum(sizes) <= self._inline_bytes:", "if True:"),
-        ("tests/integration/test_counting_stall.py::test_eight_megabytes_in_counting_do_not_stop_the_loop",),
+        ("tests/unit/gateway/counting/test_pool.py::test_the_loop_runs_while_a_thread_counts",),
     ),
     Guard(
         "a prompt that is counted although its bytes prove it too long",
         Mutation(POOL, "if low > max_useful_tokens:", "if False:"),
         (f"{TEST_REFUSALS}::test_prompts_whose_bytes_prove_too_much_are_refused_uncounted",),
+    ),
+    Guard(
+        "a prompt that is counted to its end although it is too long by then",
+        Mutation(
+            POOL,
+            "enough = None if max_useful_tokens is None else EXACT_UP_TO * max_useful_tokens",
+            "enough = None",
+        ),
+        (f"{TEST_HOSTILE}::test_a_prompt_far_beyond_the_model_is_counted_no_further_than_shows_it",),
+    ),
+    Guard(
+        "a pattern that backtracks until the tokenizer panics",
+        Mutation("tokenizing/panics.py", 'if type(error).__name__ != "PanicException":', "if True:"),
+        ("tests/unit/tokenizing/test_steps.py::test_a_tokenizer_that_panics_fails_on_its_prompt_and_on_nothing_else",),
     ),
     Guard(
         "half a surrogate pair that passes the parser",
@@ -100,6 +145,35 @@ TRAPS = (
         "a template of the client's own",
         Mutation("engines/tgi/fields.py", '"chat_template": refused(_OTHER_TEMPLATE)', '"chat_template": dropped("")'),
         ("tests/unit/engines/tgi/test_calls.py::test_what_would_change_prompt_length_or_address_is_refused_by_name",),
+    ),
+    Guard(
+        "arguments of any name to the model's template",
+        Mutation("tokenizing/chat_request.py", "if name not in TEMPLATE_ARGUMENTS:", "if False:"),
+        ("tests/unit/tokenizing/test_chat_request.py::test_other_forms_are_refused_by_the_name_of_the_field",),
+    ),
+    Guard(
+        "a template that reaches into Python",
+        Mutation(
+            "tokenizing/jinja_hf.py",
+            "environment = ImmutableSandboxedEnvironment(",
+            'environment = __import__("jinja2").Environment(',
+        ),
+        ("tests/unit/tokenizing/test_jinja_hf.py::test_a_failure_tells_nothing_of_the_prompt",),
+    ),
+    Guard(
+        "a template whose loops run into each other",
+        Mutation("tokenizing/minijinja_tgi.py", "self._environment.fuel = min(fuel, _MOST_FUEL)", "pass"),
+        (f"{TEST_TGI_TEMPLATES}::test_loops_that_run_into_each_other_end_however_many_messages_there_are",),
+    ),
+    Guard(
+        "a template that an operator brings and nobody tried",
+        Mutation("gateway/replicas/pool_tools.py", 'try_template(files, "tgi")', "pass"),
+        (f"{TEST_POOL_TOOLS}::test_a_template_that_is_too_dear_to_render_keeps_its_tokenizer_from_being_used",),
+    ),
+    Guard(
+        "a template that makes hundreds of megabytes",
+        Mutation("tokenizing/trial.py", "    _bound_memory()\n    with", "    with"),
+        ("tests/unit/tokenizing/test_trial.py::test_a_template_that_is_too_dear_is_not_used_and_told_with_its_file",),
     ),
     Guard(
         "a listener that closes before a balancer notices the end",
