@@ -37,7 +37,11 @@ MUTATIONS = (
     core("controller.py", "self._tenant_use.charge(request.tenant, reservation_of(verdict))", "pass"),
     core("controller.py", "self._tenant_use.charge(request.tenant, waiting.reservation)", "pass"),
     core("controller.py", "self._tenant_use.free(charge.tenant, charge.reservation)", "pass"),
-    core("controller.py", "self._forget_wait(pool, pool.leave(key, now))", "pool.leave(key, now)"),
+    core(
+        "controller.py",
+        "free(waiting.tenant, waiting.reservation)\n        self._lost_once",
+        "requests.get(waiting.tenant)\n        self._lost_once",
+    ),
     core("controller.py", "isinstance(event, Cancelled) and self._leave_queue(event.key, now)", "False"),
     core("controller.py", "pool.join(waiting, now)", "pass"),
     core("controller.py", "actions += self._evict_expired(now)", "pass"),
