@@ -1,6 +1,7 @@
 #!/bin/sh
 # Brings the Debian packages that `make test` lacks: python3-venv where no environment can be made yet, the two tools
-# that tests hold pages and metrics against, mandoc and promtool (package prometheus), and faketime, which moves clocks.
+# that tests hold pages and metrics against, mandoc and promtool (package prometheus), faketime, which moves clocks, and
+# the two fronts that framing is tried through, nginx and haproxy.
 # Without root or apt it says so and changes nothing; tests that need a tool then skip with the reason, or do without.
 set -eu
 missing=""
@@ -10,6 +11,9 @@ fi
 command -v mandoc >/dev/null || missing="$missing mandoc"
 command -v promtool >/dev/null || missing="$missing prometheus"
 command -v faketime >/dev/null || missing="$missing faketime"
+# Their homes are not on everybody's path.
+[ -x /usr/sbin/nginx ] || command -v nginx >/dev/null || missing="$missing nginx-light"
+[ -x /usr/sbin/haproxy ] || command -v haproxy >/dev/null || missing="$missing haproxy"
 if [ -z "$missing" ]; then
   exit 0
 fi
@@ -19,7 +23,7 @@ if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
 fi
 export DEBIAN_FRONTEND=noninteractive
 apt-get update -qq
-# No daemon is wanted, only promtool: policy-rc.d keeps the package from starting one.
+# No daemon is wanted, only programs: policy-rc.d keeps the packages from starting one.
 policy="${POLICY_RC_D:-/usr/sbin/policy-rc.d}"
 if [ ! -e "$policy" ]; then
   printf '#!/bin/sh\nexit 101\n' > "$policy"

@@ -9,6 +9,7 @@ from llmshed.gateway.admin.routes import ADMIN_ROUTES, OPEN_PATHS, AdminHandler,
 from llmshed.gateway.contract.problem import Problem
 from llmshed.gateway.contract.request_ids import request_id_of
 from llmshed.gateway.door.auth import presented_key
+from llmshed.gateway.door.gates import check_framing, check_headers
 from llmshed.gateway.door.problems import RefusedError, problem_of
 
 
@@ -21,7 +22,11 @@ class AdminDoor:
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         """Serve one request; its errors are told as on TGI's own routes."""
+        well_framed = False
         try:
+            check_framing(request)
+            check_headers(request, self._house.gateway.snapshot.config.server)
+            well_framed = True
             return await self._handler(request)(self._house, request)
         except ConnectionError:
             raise  # the client left: there is nobody to answer
@@ -30,7 +35,7 @@ class AdminDoor:
         contract = self._house.gateway.snapshot.contract
         answer = contract.refusal(problem, Dialect.NATIVE, request_id_of(request.headers))
         response = web.Response(status=answer.status, headers=answer.headers, body=answer.body)
-        if not request.content.at_eof():
+        if not request.content.at_eof() or not well_framed:
             response.force_close()
         return response
 

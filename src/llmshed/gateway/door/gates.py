@@ -37,11 +37,14 @@ def check_headers(request: web.BaseRequest, settings: ServerSettings) -> None:
 
 
 def check_framing(request: web.BaseRequest) -> None:
-    """Take only the one transfer coding that everybody reads alike; a front that reads another sees another body.
+    """Take only a target and a transfer coding that everybody reads alike; a front may see another path or body.
 
     Raises:
         BodyError: `malformed`; the connection must not be used further.
     """
+    target = request.raw_path
+    if "#" in target or (not target.startswith("/") and "@" in target):
+        raise BodyError(Reason.MALFORMED, "The request target may hold neither a fragment nor a user name.")
     codings = request.headers.getall("Transfer-Encoding", [])
     if codings and (request.version < (1, 1) or [coding.strip().lower() for coding in codings] != ["chunked"]):
         raise BodyError(

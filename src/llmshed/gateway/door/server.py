@@ -14,7 +14,8 @@ from aiohttp import HttpVersion10, HttpVersion11, web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http_exceptions import BadHttpMessage, LineTooLong
 from aiohttp.http_parser import RawRequestMessage
-from aiohttp.streams import StreamReader
+from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
+from aiohttp.web_protocol import _ErrInfo
 
 from llmshed.admission.reasons import Reason
 from llmshed.config.server import ServerSettings
@@ -37,11 +38,19 @@ _KEEPALIVE_PROBES = 3
 
 
 class GatewayRequest(web.BaseRequest):
-    """A request whose answer carries no banner, and closes its connection once the listener retires."""
+    """A request whose answer carries no banner, and closes its connection when nothing more may be read from it.
+
+    That is once the listener retires, and behind two kinds of request: aiohttp's parser takes the last trailer of a
+    chunked one for a field of the next, and drops bytes that come together with the end of one that asks for another
+    protocol.
+    """
 
     async def _prepare_hook(self, response: web.StreamResponse) -> None:
         response.headers.popall("Server", None)
-        if isinstance(self.protocol, GatewayProtocol) and self.protocol.retiring:
+        if not isinstance(self.protocol, GatewayProtocol):
+            return
+        self.protocol.answering(self.content)
+        if self.protocol.retiring or self._message.chunked or self._message.upgrade:
             response.force_close()
             response.headers["Connection"] = "close"
 
@@ -53,12 +62,15 @@ class ForeignRequest(GatewayRequest):
 class GatewayProtocol(web.RequestHandler):
     """One client connection."""
 
-    __slots__ = ("_door", "_header_timer")
+    __slots__ = ("_answered", "_body", "_door", "_head_bytes", "_header_timer")
 
     def __init__(self, manager: "GatewayServer", **settings: Any) -> None:
         super().__init__(manager, **settings)
         self._door = manager
         self._header_timer: asyncio.TimerHandle | None = None
+        self._head_bytes = 0
+        self._body: StreamReader = EMPTY_PAYLOAD
+        self._answered: StreamReader = EMPTY_PAYLOAD
 
     @property
     def retiring(self) -> bool:
@@ -80,13 +92,26 @@ class GatewayProtocol(web.RequestHandler):
             self.force_close()
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came; headers that are still incomplete after it start the header timer."""
+        """Parse what came; headers that are still incomplete after it start the header timer, and have a bound."""
         super().data_received(data)
+        if self._messages:
+            self._look_at(*self._messages[-1])
         # The first bytes may come before aiohttp's task waits for them; no request was parsed then.
         if not self.idle and self._request_count > 0:
             self._stop_header_timer()
-        elif self._header_timer is None:
+            self._head_bytes = 0
+            return
+        if self._header_timer is None:
             self._header_timer = self._loop.call_later(HEADER_TIMEOUT_SECONDS, self.force_close)
+        self._head_bytes += len(data)
+        if self._head_bytes > self._door.most_head_bytes:
+            self._refuse_head()
+
+    def answering(self, body: StreamReader) -> None:
+        """Note that the answer to the request of this body begins; what is broken of it is not waited for."""
+        self._answered = body
+        if body.exception() is not None:
+            body.feed_eof()
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Forget the timer with the connection."""
@@ -111,6 +136,24 @@ class GatewayProtocol(web.RequestHandler):
         response.force_close()
         return response
 
+    def _look_at(self, message: RawRequestMessage | _ErrInfo, body: StreamReader) -> None:
+        """Let whoever waits for a body know that its framing broke; aiohttp tells only those who come after it."""
+        if not isinstance(message, _ErrInfo):
+            self._body = body
+        elif self._body.is_eof():
+            return
+        elif self._body is self._answered:  # its rest is being dropped, and now has no end
+            self.force_close()
+        else:
+            self._body.set_exception(web.RequestPayloadError())
+
+    def _refuse_head(self) -> None:
+        """Answer a head of more bytes than may be held; aiohttp bounds its lines and their number, not their sum."""
+        self._request_count += 1
+        self._messages.append((_ErrInfo(400, LineTooLong(b"", self._door.most_head_bytes), ""), EMPTY_PAYLOAD))
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
     def _stop_header_timer(self) -> None:
         if self._header_timer is not None:
             self._header_timer.cancel()
@@ -131,6 +174,7 @@ class GatewayServer(web.Server):
         self._handler = handler
         self.error_answer = error_answer
         self.most_connections = most_connections
+        self.most_head_bytes = 2 * settings.max_header_bytes
         self.retiring = False
         self._protocol_settings: dict[str, Any] = {
             "keepalive_timeout": settings.keepalive_seconds,

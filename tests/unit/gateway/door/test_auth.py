@@ -1,4 +1,5 @@
 import hashlib
+import hmac
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,27 @@ def test_with_keys_only_a_known_key_has_a_tenant() -> None:
     assert ring.tenant("right") == "search"
     for wrong in (None, "", "Right", "right ", "right\udcff", "x" * 10_000):
         assert ring.tenant(wrong) is None
+
+
+def test_every_key_costs_one_digest_and_one_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+    ring = KeyRing({hashlib.sha256(key.encode()).digest(): "search" for key in ("right", "other")})
+    done: list[str] = []
+    digest, compare = hashlib.sha256, hmac.compare_digest
+
+    def digesting(data: bytes) -> "hashlib._Hash":
+        done.append("digest")
+        return digest(data)
+
+    def comparing(one: bytes, two: bytes) -> bool:
+        done.append("compare")
+        return compare(one, two)
+
+    monkeypatch.setattr(hashlib, "sha256", digesting)
+    monkeypatch.setattr(hmac, "compare_digest", comparing)
+    for key in ("right", "righs", "sight", "", "unknown" * 100):
+        ring.tenant(key)
+        assert done == ["digest", "compare"]
+        done.clear()
 
 
 def test_a_key_that_is_not_utf8_is_compared_as_the_bytes_that_were_sent() -> None:
