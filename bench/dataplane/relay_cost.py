@@ -7,7 +7,7 @@ from dataplane.proxies import Proxy
 from dataplane.rig import Rig
 
 STREAMS = 600
-"""At 25 events a second each, 15,000 in all."""
+EVENTS_PER_SECOND = 25 * STREAMS
 SLOW_STREAMS = {"litellm": 10}
 """Streams before proxies that a tenth of that would stop."""
 CALLERS = 32

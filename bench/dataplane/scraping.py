@@ -10,7 +10,7 @@ from dataplane.gateway import Shape, gateway
 from dataplane.proxies import replica
 from dataplane.rig import LLMSHED, Rig
 
-REPLICAS = 10
+REPLICAS = 7
 """So many that the page has 900 series."""
 _SCRAPES = 40
 _SETTLE_SECONDS = 1.0

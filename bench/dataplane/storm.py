@@ -9,7 +9,7 @@ from dataplane.rig import LLMSHED, Rig
 SEATS = 200
 REFUSED_PER_SECOND = {"twice": 150, "tenfold": 1350}
 """Seats whose answers take 4 s serve 50 a second: of twice as many, 50 are refused, and each is tried three times."""
-_HELD_SECONDS = 3.0
+_HELD_SECONDS = 5.0
 _SLOW_MS = 1000
 _TOKENS = 400
 

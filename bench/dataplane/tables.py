@@ -4,15 +4,17 @@ from collections.abc import Iterable, Sequence
 
 from dataplane.figures import Figures
 from dataplane.goals import Goal, goals
+from dataplane.relay_cost import EVENTS_PER_SECOND
 from dataplane.rig import NGINX
 
 BEGIN, END = "<!-- dataplane: begin -->", "<!-- dataplane: end -->"
+QUIET_RATIO = 0.95
 _VERDICTS = {True: "met", False: "**not met**", None: "not measured"}
 
 
 def section(figures: Figures) -> str:
     """Return what stands between the markers."""
-    parts = [_goals(goals(figures)), _peers(figures), _absent(figures), _failures(figures)]
+    parts = [_busy(figures), _goals(goals(figures)), _peers(figures), _absent(figures), _failures(figures)]
     return "\n".join(part for part in parts if part)
 
 
@@ -27,6 +29,17 @@ def put_into(page: str, figures: Figures) -> str:
     if not begun or not ended:
         raise ValueError(f"the page lacks {BEGIN} or {END}")
     return f"{before}{BEGIN}\n{section(figures)}{END}{after}"
+
+
+def _busy(figures: Figures) -> str:
+    """Return a warning where the machine had other work: the yardstick itself then relays less than it is sent."""
+    relayed = figures.middle("stream", NGINX, "events_per_second")
+    if relayed is None or relayed >= QUIET_RATIO * EVENTS_PER_SECOND:
+        return ""
+    return (
+        f"**The machine had other work**: nginx relayed {relayed:,.0f} of {EVENTS_PER_SECOND:,} events a second."
+        " What follows tells little.\n"
+    )
 
 
 def _goals(all_goals: Iterable[Goal]) -> str:

@@ -86,6 +86,13 @@ def test_what_was_not_measured_is_neither_met_nor_not() -> None:
     assert "not met" not in text
 
 
+@pytest.mark.parametrize(("relayed", "busy"), [(15_000.0, False), (14_250.0, False), (14_249.0, True)])
+def test_a_run_beside_other_work_says_so(relayed: float, *, busy: bool) -> None:
+    figures = good()
+    figures.note("stream", "nginx", 1, events_per_second=relayed)
+    assert ("**The machine had other work**" in section(figures)) is busy
+
+
 def test_failed_answers_are_told() -> None:
     figures = good()
     assert "failed" not in section(figures)
