@@ -3,8 +3,9 @@
 import counting
 import decision
 import goodput
+import keys
 import start
 
 if __name__ == "__main__":  # goodput's processes may import this file again
-    for module in (start, decision, counting, goodput):
+    for module in (start, keys, decision, counting, goodput):
         module.main()
