@@ -27,11 +27,24 @@ class EventScanner:
         self._oversize = False
         self._after_cr = False
 
+    @property
+    def between_events(self) -> bool:
+        """Say whether the next byte begins an event, whatever it is."""
+        return not (self._line or self._data or self._oversize or self._after_cr)
+
     def feed(self, piece: bytes) -> list[bytes | None]:
         """Take the next bytes and return the data of the events that they end."""
         if not piece:
             return []
-        if self._is_one_event(piece):
+        if (
+            # One event of one line, as engines send nearly all of theirs.
+            piece.startswith(b"data: ")
+            and piece.endswith(b"\n\n")
+            and piece.find(b"\n") == len(piece) - 2
+            and b"\r" not in piece
+            and len(piece) <= self._short_bytes
+            and self.between_events
+        ):
             return [piece[6:-2]]
         if self._after_cr and piece[0] == _LF:
             piece = piece[1:]
@@ -51,17 +64,6 @@ class EventScanner:
         self._end_line(b"", events)
         self._end_event(events)
         return events
-
-    def _is_one_event(self, piece: bytes) -> bool:
-        """Say whether a piece is one event of one line, behind a whole event: engines send nearly all of theirs so."""
-        return (
-            piece.startswith(b"data: ")
-            and piece.find(b"\n") == len(piece) - 2
-            and piece.endswith(b"\n")
-            and b"\r" not in piece
-            and len(piece) <= self._short_bytes
-            and not (self._line or self._data or self._oversize or self._after_cr)
-        )
 
     def _add_to_line(self, part: bytes) -> None:
         """Keep a line that has not ended, up to the one byte that tells it from a line of the greatest size."""

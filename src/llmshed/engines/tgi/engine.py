@@ -79,7 +79,8 @@ class TgiEngine:
         if call.route in {Route.ROOT, Route.GENERATE_STREAM}:
             return NativeStreamReader()
         # TGI runs a chat once whatever `n` says; several sequences of a stream are several prompts.
-        return OpenAIStreamReader(len(call.prompts), sends_done=self.facts.sends_done)
+        text_key = b"content" if call.route is Route.CHAT else b"text"
+        return OpenAIStreamReader(len(call.prompts), sends_done=self.facts.sends_done, text_key=text_key)
 
     def read_failure(self, status: int, body: bytes) -> EngineFailure:
         """Read an answer whose status is not 200; see `read_answer_failure`."""

@@ -8,6 +8,7 @@ import orjson
 
 from llmshed.engines.base import StreamFacts
 from llmshed.engines.fields import INT32_MAX
+from llmshed.engines.repeated_event import RepeatedEvent
 from llmshed.engines.sse import EventScanner
 from llmshed.engines.tgi.failures import read_event_failure
 
@@ -100,16 +101,38 @@ class NativeStreamReader(TgiStreamReader):
 class OpenAIStreamReader(TgiStreamReader):
     """Reads streams of the `/v1` routes: one chunk a token, told apart by `index` where several sequences interleave.
 
-    A usage beside a choice is that sequence's, as completions send it; one without choices is the whole call's.
+    A usage beside a choice is that sequence's, as completions send it; one without choices is the whole call's. An
+    event that only repeats the last one with another text is counted without being parsed.
     """
 
-    def __init__(self, sequences: int, *, sends_done: bool) -> None:
-        """Begin before the first byte; streams of versions that send no `[DONE]` end with the last finish reason."""
+    def __init__(self, sequences: int, *, sends_done: bool, text_key: bytes = b"content") -> None:
+        """Begin before the first byte; streams of versions that send no `[DONE]` end with the last finish reason.
+
+        `text_key` is the name under which this route tells the text of a token.
+        """
         super().__init__()
+        self._text_key = text_key
         self._sequences = sequences
         self._sends_done = sends_done
         self._counts: dict[int, int] = {}
         self._finished: set[int] = set()
+        self._repeated: RepeatedEvent | None = None
+        self._plain_index: int | None = None  # of the last event, if that told of one token more and nothing else
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes of the stream."""
+        begins_an_event = self._scanner.between_events
+        index, repeated = self._plain_index, self._repeated
+        if begins_an_event and index is not None and repeated is not None and repeated.matches(data):
+            self.facts.data_events += 1
+            self.facts.output_tokens += 1
+            self._counts[index] += 1
+            return
+        self._plain_index = None
+        super().feed(data)
+        # Several sequences take turns, so that no event repeats the last one.
+        plain = begins_an_event and self._plain_index is not None and self._sequences == 1
+        self._repeated = RepeatedEvent.of(data, self._text_key) if plain else None
 
     def _done(self) -> None:
         self._complete()
@@ -131,6 +154,8 @@ class OpenAIStreamReader(TgiStreamReader):
             self._finished.add(index)
             if not self._sends_done and len(self._finished) >= self._sequences:
                 self._complete()
+        elif told is None:
+            self._plain_index = index
 
     def _index(self, told: object) -> int:
         return told if type(told) is int and 0 <= told < self._sequences else _STRAY

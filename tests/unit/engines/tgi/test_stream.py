@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llmshed.engines.base import Call, Route, StreamFacts, UpstreamFault
+from llmshed.engines.tgi import stream
 from llmshed.engines.tgi.engine import TgiEngine
 from llmshed.tokenizing.prompts import TextPrompt
 
@@ -102,7 +103,7 @@ def test_a_completion_ends_with_its_own_usage() -> None:
 
 
 def test_interleaved_prompts_are_counted_each_and_settled_each() -> None:
-    stream = [
+    events = [
         text_chunk(index=0),
         text_chunk(index=1),
         text_chunk(index=2),
@@ -111,7 +112,7 @@ def test_interleaved_prompts_are_counted_each_and_settled_each() -> None:
         text_chunk("length", index=0, usage=usage(20)),
         text_chunk(index=2),
     ]
-    assert facts(*stream, route=Route.COMPLETIONS, prompts=3).output_tokens == 20 + 10 + 2
+    assert facts(*events, route=Route.COMPLETIONS, prompts=3).output_tokens == 20 + 10 + 2
 
 
 def test_a_keep_alive_is_not_a_start() -> None:
@@ -187,8 +188,8 @@ def test_indexes_of_any_number_are_counted_in_bounded_memory() -> None:
 
 
 def test_a_stray_index_is_not_settled_by_another_sequences_usage() -> None:
-    stream = (text_chunk(index=99), text_chunk(index=0), text_chunk("length", index=0, usage=usage(10)))
-    assert facts(*stream, route=Route.COMPLETIONS).output_tokens == 11
+    events = (text_chunk(index=99), text_chunk(index=0), text_chunk("length", index=0, usage=usage(10)))
+    assert facts(*events, route=Route.COMPLETIONS).output_tokens == 11
 
 
 pieces_of_streams = st.sampled_from(
@@ -214,7 +215,53 @@ pieces_of_streams = st.sampled_from(
     st.lists(st.integers(0, 2000)),
     st.sampled_from([Route.CHAT, Route.COMPLETIONS, Route.ROOT, Route.GENERATE_STREAM]),
 )
-def test_any_bytes_in_any_split_give_the_same_facts(stream: bytes, cuts: list[int], route: Route) -> None:
-    places = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
-    pieces = [stream[start:end] for start, end in pairwise(places)]
-    assert facts(*pieces, route=route, prompts=2) == facts(stream, route=route, prompts=2)
+def test_any_bytes_in_any_split_give_the_same_facts(raw: bytes, cuts: list[int], route: Route) -> None:
+    places = [0, *sorted(min(cut, len(raw)) for cut in cuts), len(raw)]
+    pieces = [raw[start:end] for start, end in pairwise(places)]
+    assert facts(*pieces, route=route, prompts=2) == facts(raw, route=route, prompts=2)
+
+
+def with_text(text: bytes, key: str = "content") -> bytes:
+    """Write a chunk by hand, with whatever bytes for its text."""
+    place = b'"delta":{"content":"%b"}' if key == "content" else b'"text":"%b"'
+    return b'data: {"choices":[{"index":0,' + place % text + b',"finish_reason":null}],"usage":null}\n\n'
+
+
+texts = st.one_of(
+    st.text(max_size=6).map(lambda text: json.dumps(text, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")),
+    st.binary(max_size=4),
+    st.sampled_from(
+        [b'"', b"\\", b'\\"', b"\n", b"\x7f", b"\xc3\xa9", b"\xc3", b"\xed\xa0\x80", b'","finish_reason":"stop', b""]
+    ),
+)
+near_repeats = st.builds(with_text, texts, st.sampled_from(["content", "text"])) | pieces_of_streams
+
+
+@given(
+    st.lists(near_repeats, max_size=12),
+    st.sampled_from([Route.CHAT, Route.COMPLETIONS]),
+    st.sampled_from([1, 2]),
+    st.sampled_from(["3.3.5", "2.0.2"]),
+)
+def test_an_event_that_repeats_another_counts_as_if_it_had_been_parsed(
+    pieces: list[bytes], route: Route, prompts: int, version: str
+) -> None:
+    by_bytes = [byte.to_bytes(1) for piece in pieces for byte in piece]  # which no event can be recognised in
+    whole = facts(*pieces, route=route, prompts=prompts, version=version)
+    assert whole == facts(*by_bytes, route=route, prompts=prompts, version=version)
+
+
+def test_a_stream_of_repeats_is_parsed_where_it_says_something_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[bytes] = []
+    loads = stream.orjson.loads
+    monkeypatch.setattr(stream.orjson, "loads", lambda data: (parsed.append(data), loads(data))[1])
+    seen = facts(*(with_text(b"%d" % number) for number in range(50)), chunk("stop", usage=usage(60)), DONE)
+    assert seen == StreamFacts(data_events=52, output_tokens=60, complete=True, finish_reason="stop")
+    assert len(parsed) == 2
+
+
+def test_the_repeats_of_one_sequence_are_not_counted_for_another() -> None:
+    first, second = with_text(b"a"), with_text(b"a").replace(b'"index":0', b'"index":1')
+    settled = chunk("length", index=1, usage=usage(10))
+    pieces = (first, second[:9], second[9:], first, first, settled)
+    assert facts(*pieces, prompts=2).output_tokens == 3 + 10
