@@ -6,9 +6,9 @@ from dataplane.gateway import ONE_SEAT_KEY, Shape, gateway
 from dataplane.relay_cost import CALLERS, SECONDS, WARM_SECONDS
 from dataplane.rig import LLMSHED, Rig
 
-SEATS = 200
+SEATS = 100
 REFUSED_PER_SECOND = {"twice": 150, "tenfold": 1350}
-"""Seats whose answers take 4 s serve 50 a second: of twice as many, 50 are refused, and each is tried three times."""
+"""Seats whose answers take 2 s serve 50 a second: of twice as many, 50 are refused, and each is tried three times."""
 _HELD_SECONDS = 5.0
 _SLOW_MS = 1000
 _TOKENS = 400
