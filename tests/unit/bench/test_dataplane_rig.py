@@ -113,7 +113,10 @@ def test_the_replica_keeps_its_pace_and_its_clients_see_all_of_it(place: Place, 
 
 @needs_cc
 @pytest.mark.slow
-def test_the_gateway_and_the_bare_proxy_serve_what_the_bench_asks(place: Place, core: int) -> None:
+def test_the_gateway_and_the_bare_proxy_serve_what_the_bench_asks(
+    place: Place, core: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEST_DATA", str(place.folder))  # nothing is there, so the small tokenizer is taken
     driver = Driver(place.folder, core)
     asked = (Clients(stream(20, 5), 4), Clients(Chat(short_text()), 2))
     with aiohttp_proxy(place) as bare:
