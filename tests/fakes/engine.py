@@ -10,7 +10,7 @@ import sys
 import termios
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 
 @dataclass(slots=True)
@@ -100,13 +100,14 @@ Script = Callable[[Conversation], Awaitable[None]]
 
 
 class ScriptedEngine:
-    """Listens on 127.0.0.1 and runs `script` for each request; a context manager.
+    """Listens on 127.0.0.1, or at the socket `listening`, and runs `script` for each request; a context manager.
 
     `asked` holds every request that was read to its end, `conversations` the open side of each.
     """
 
     def __init__(self, script: Script) -> None:
         self.script = script
+        self.listening: socket.socket | None = None
         self.asked: list[Asked] = []
         self.conversations: list[Conversation] = []
         self.connections = 0
@@ -117,10 +118,12 @@ class ScriptedEngine:
     @property
     def url(self) -> str:
         assert self._server is not None
-        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        host, port = self._server.sockets[0].getsockname()
+        return f"http://{host}:{port}"
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, backlog=512)
+        where: dict[str, Any] = {"host": "127.0.0.1", "port": 0} if self.listening is None else {"sock": self.listening}
+        self._server = await asyncio.start_server(self._accept, **where, backlog=512)
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -161,12 +164,12 @@ class ScriptedEngine:
 async def _read_request(reader: asyncio.StreamReader) -> Asked | None:
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        line, *lines = head.strip().split("\r\n")
+        method, path, _ = line.split(" ", 2)
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        body = await reader.readexactly(int(headers.get("content-length", "0")))
     except (asyncio.IncompleteReadError, ConnectionError):
         return None
-    line, *lines = head.strip().split("\r\n")
-    method, path, _ = line.split(" ", 2)
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    body = await reader.readexactly(int(headers.get("content-length", "0")))
     return Asked(method, path, headers, body)
 
 

@@ -11,7 +11,7 @@ import aiohttp
 import orjson
 
 from fakes.front import Got
-from llmshed.clock import SystemClock
+from llmshed.clock import Clock, SystemClock
 from llmshed.config.loading import load_config
 from llmshed.emulator import Emulator, EmulatorSettings
 from llmshed.gateway.daemon.assembly import Reports, read_inputs
@@ -84,19 +84,26 @@ async def until(condition: Callable[[], Any]) -> Any:
 
 @asynccontextmanager
 async def house(
-    settings: str = "", *, replicas: tuple[EmulatorSettings, ...] = (QUICK,), pool: str = "", ready: bool = True
+    settings: str = "",
+    *,
+    replicas: tuple[EmulatorSettings, ...] = (QUICK,),
+    pool: str = "",
+    ready: bool = True,
+    clock: Clock | None = None,
 ) -> AsyncIterator[House]:
     """Run a gateway; `settings` stands before, `pool` inside the `[[pools]]` of its configuration.
 
-    Afterwards no ledger may hold anything and no request may be in the house.
+    All of it goes by `clock`, the machine's if there is none, and the client has no timeout of its own. Afterwards no
+    ledger may hold anything and no request may be in the house.
     """
     async with contextlib.AsyncExitStack() as stack:
-        emulators = [Emulator(one) for one in replicas]
+        clock = SystemClock() if clock is None else clock
+        emulators = [Emulator(one, clock) for one in replicas]
         urls = [await emulator.start() for emulator in emulators]
         for emulator in emulators:
             stack.push_async_callback(emulator.stop)
         tables = "".join(f'[[pools.replicas]]\nname = "r{n}"\nurl = "{url}"\n' for n, url in enumerate(urls, 1))
-        session = await stack.enter_async_context(aiohttp.ClientSession())
+        session = await stack.enter_async_context(aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)))
         lines: list[dict[str, Any]] = []
         holder: list[House] = []
 
@@ -111,7 +118,7 @@ async def house(
         inputs = read()
         log = DecisionLog(lambda line: lines.append(orjson.loads(line)), inputs.config.server.decision_history)
         reports = Reports(Observer(Metrics(), log, objectives_of(inputs.config.lanes)), log, lambda _: None)
-        surroundings = Surroundings(reports, read, Notifier(None), SystemClock())
+        surroundings = Surroundings(reports, read, Notifier(None), clock)
         daemon = await stack.enter_async_context(listening(inputs, surroundings))
         daemon.begin(inputs)
         if ready:

@@ -15,6 +15,7 @@ import aiohttp
 import pytest
 
 from fakes.programs import Served, serve, simulate
+from fakes.resident import resident_bytes
 
 SECONDS = float(os.environ.get("LLMSHED_SOAK_SECONDS", "1200"))
 REQUESTS_PER_SECOND = 50.0
@@ -108,9 +109,3 @@ async def quiet_state(served: Served) -> Any:
             await asyncio.sleep(0.5)
     await asyncio.sleep(30.0)  # longer than a kept-alive connection to a replica is kept
     return state
-
-
-def resident_bytes(pid: int) -> int:
-    """Return the resident memory of a process."""
-    fields = Path(f"/proc/{pid}/statm").read_text().split()
-    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")

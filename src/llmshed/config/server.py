@@ -39,6 +39,8 @@ class ServerSettings(Settings):
     """Longest time from the headers of a request to the last byte of its body."""
     keepalive_seconds: Seconds = 75.0
     """How long an idle client connection is kept."""
+    write_stall_seconds: Seconds = 60.0
+    """How long a client may take nothing of what waits to be written to it; then it counts as gone."""
     drain_delay_seconds: Annotated[float, Field(ge=0, le=3600)] = 5.0
     """After SIGTERM the listener stays open this long and answers new work 503, so that balancers notice."""
     drain_window_seconds: Seconds = 600.0

@@ -21,6 +21,7 @@ FIXED = (
     "server.max_headers",
     "server.max_header_bytes",
     "server.keepalive_seconds",
+    "server.write_stall_seconds",
     "server.event_loop",
     "log.decisions",
     "log.hash_key_file",

@@ -15,6 +15,8 @@ from llmshed.config.addresses import Address
 from llmshed.config.server import ServerSettings
 from llmshed.errors import EngineError, LlmshedError
 from llmshed.gateway.door.server import ErrorAnswer, GatewayServer, Handler
+from llmshed.gateway.door.vanished import end_vanished
+from llmshed.gateway.tasks import Tasks
 
 BACKLOG = 4096
 
@@ -25,6 +27,7 @@ class Listener:
 
     server: GatewayServer
     sockets: asyncio.Server
+    tasks: Tasks
     url: str
     unix_path: str | None = None
 
@@ -42,6 +45,7 @@ class Listener:
         """End every connection: idle ones at once, those with a request after the grace to finish it."""
         self.stop_listening()
         await self.server.shutdown(grace_seconds)
+        await self.tasks.cancel_all()
         if self.unix_path is not None:
             _unlink(self.unix_path)
 
@@ -61,12 +65,18 @@ async def open_listener(
     try:
         if address.unix_path is not None:
             sockets = await loop.create_unix_server(server, sock=_bind_unix(address.unix_path), backlog=BACKLOG)
-            return Listener(server, sockets, str(address), address.unix_path)
+            return Listener(server, sockets, _watch(server), str(address), address.unix_path)
         sockets = await loop.create_server(server, address.host, address.port, backlog=BACKLOG)
     except OSError as error:
         raise EngineError(f"{address}: cannot listen: {_way_out(error)}") from error
     port: int = sockets.sockets[0].getsockname()[1]
-    return Listener(server, sockets, address.local_url(port))
+    return Listener(server, sockets, _watch(server), address.local_url(port))
+
+
+def _watch(server: GatewayServer) -> Tasks:
+    tasks = Tasks()
+    tasks.spawn(end_vanished(server.transports), "end-vanished")
+    return tasks
 
 
 def require_c_parser() -> None:

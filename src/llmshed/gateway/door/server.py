@@ -7,7 +7,6 @@ peer that vanished without a FIN, more connections than the process has descript
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Any
 
 from aiohttp import HttpVersion10, HttpVersion11, web
@@ -19,6 +18,8 @@ from aiohttp.web_protocol import _ErrInfo
 
 from llmshed.admission.reasons import Reason
 from llmshed.config.server import ServerSettings
+from llmshed.gateway.door.unread import PatientHandler
+from llmshed.gateway.door.vanished import probe_idle
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 ErrorAnswer = Callable[[Reason, str], web.Response]
@@ -26,15 +27,10 @@ ErrorAnswer = Callable[[Reason, str], web.Response]
 
 HEADER_TIMEOUT_SECONDS = 15.0
 """From the first byte of a request to the last of its headers; then the connection is closed."""
-PEER_TIMEOUT_SECONDS = 20.0
-"""How long a peer may leave sent bytes, or keep-alive probes, without an acknowledgement before it counts as gone."""
 LINGER_SECONDS = 2.0
 """How long the rest of a refused body is read and dropped, so that its sender gets the answer and not a reset."""
 SPOKEN_VERSIONS = frozenset({HttpVersion10, HttpVersion11})
 _NOT_HTTP = "The bytes received are not an HTTP/1.1 request of one reading."
-_KEEPALIVE_IDLE_SECONDS = 5
-_KEEPALIVE_INTERVAL_SECONDS = 5
-_KEEPALIVE_PROBES = 3
 
 
 class GatewayRequest(web.BaseRequest):
@@ -59,7 +55,7 @@ class ForeignRequest(GatewayRequest):
     """A request in a version of HTTP that is not spoken here; its answer is in one that is."""
 
 
-class GatewayProtocol(web.RequestHandler):
+class GatewayProtocol(PatientHandler):
     """One client connection."""
 
     __slots__ = ("_answered", "_body", "_door", "_head_bytes", "_header_timer")
@@ -87,7 +83,7 @@ class GatewayProtocol(web.RequestHandler):
         super().connection_made(transport)
         sock = transport.get_extra_info("socket")
         if sock is not None and sock.family in {socket.AF_INET, socket.AF_INET6}:
-            _watch_peer(sock)
+            probe_idle(sock)
         if self._door.is_full():
             self.force_close()
 
@@ -178,6 +174,7 @@ class GatewayServer(web.Server):
         self.retiring = False
         self._protocol_settings: dict[str, Any] = {
             "keepalive_timeout": settings.keepalive_seconds,
+            "write_stall_seconds": settings.write_stall_seconds,
             "lingering_time": LINGER_SECONDS,
             "access_log": None,
             "max_headers": 2 * settings.max_headers,
@@ -193,6 +190,10 @@ class GatewayServer(web.Server):
     def is_full(self) -> bool:
         """Say whether there are more connections than may be served."""
         return len(self._connections) > self.most_connections
+
+    def transports(self) -> list[asyncio.Transport]:
+        """Return the connections that are open."""
+        return [one.transport for one in self.connections if one.transport is not None]
 
     def close_idle(self) -> None:
         """Close the connections that carry no request."""
@@ -231,12 +232,3 @@ def _reading(status: int, exc: BaseException | None) -> tuple[Reason, str]:
     if status < 500:
         return Reason.MALFORMED, _NOT_HTTP
     return Reason.INTERNAL_ERROR, "The gateway failed on this request; its log has the details."
-
-
-def _watch_peer(sock: socket.socket) -> None:
-    """Let the kernel notice a peer that vanished without a word, while it reads and while nothing is sent."""
-    with suppress(OSError):
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_IDLE_SECONDS)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _KEEPALIVE_INTERVAL_SECONDS)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _KEEPALIVE_PROBES)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(PEER_TIMEOUT_SECONDS * 1000))
