@@ -1,7 +1,7 @@
 """A house that streams fill for as long as a test wants, so that whoever else comes waits."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
@@ -48,11 +48,11 @@ async def held(gate: House, number: int = 1, model: str = "tgi") -> AsyncIterato
 
 
 @asynccontextmanager
-async def stuck(gate: House, number: int) -> AsyncIterator[None]:
+async def stuck(gate: House, number: int, body: Mapping[str, object] = SMALL) -> AsyncIterator[None]:
     """Stop the first replica's engine with so many short requests inside, which then take longer than is foreseen."""
     engine = gate.replicas[0].replica.engine
     engine.stall(float("inf"))
-    tasks = [asyncio.ensure_future(gate.post("/generate_stream", SMALL)) for _ in range(number)]
+    tasks = [asyncio.ensure_future(gate.post("/generate_stream", body)) for _ in range(number)]
     await until(lambda: len(gate.replicas[0].replica.live) == number)
     yield
     for task in tasks:

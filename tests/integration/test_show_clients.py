@@ -123,8 +123,13 @@ async def test_openai_sees_what_is_too_long_and_what_must_wait(gate: House, open
             await ask(model="tgi", messages=[{"role": "user", "content": "sea " * 20_000}], max_tokens=1)
         assert too_long.value.status_code == 413
         running = await ask(model="tgi", messages=MESSAGES, max_tokens=4500, stream=True)
-        with pytest.raises(openai.RateLimitError, match="token_budget_exhausted"):
+        with pytest.raises(openai.RateLimitError, match="token_budget_exhausted") as busy:
             await ask(model="tgi", messages=MESSAGES, max_tokens=4000, stream=True)
+        error = busy.value
+        assert (error.code, error.type) == ("token_budget_exhausted", "rate_limit_error")
+        assert error.request_id == error.body["request_id"] == gate.decisions[-1]["request_id"]
+        assert error.body["retry_after_ms"] == int(error.response.headers["retry-after-ms"])
+        assert error.body["limits"]["max_total_tokens"] == 8192
         # The client tells that it bears 600 s of silence unless it is told otherwise, which is no deadline of anybody.
         with pytest.raises(openai.RateLimitError, match="token_budget_exhausted"):
             await ask(model="tgi", messages=MESSAGES, max_tokens=4001)
