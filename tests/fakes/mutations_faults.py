@@ -8,6 +8,8 @@ CALLS = "engines/tgi/calls.py"
 STREAM = "gateway/relay/stream.py"
 PLAIN_UPSTREAM = "gateway/relay/plain_upstream.py"
 
+TEST_HELD = "tests/integration/test_faults_seats.py"
+TEST_LONG = "tests/integration/test_long_streams.py"
 TEST_SEATS = "tests/integration/test_trap_seats.py"
 TEST_RESERVATIONS = "tests/integration/test_trap_reservations.py"
 TEST_REFUSALS = "tests/integration/test_trap_refusals.py"
@@ -27,7 +29,7 @@ FAULTS = (
             "replica.ledger.begin_release(key, replica.release_time(replica.ledger[key], now))",
             "replica.release_time(replica.ledger[key], now)",
         ),
-        ("tests/integration/test_serve_leaving.py::test_before_the_first_byte_and_in_the_stream",),
+        (f"{TEST_HELD}::test_one_seat_survives_streams_that_are_left_and_answers_that_time_out",),
     ),
     Guard(
         "a seat that no engine gives back that fails",
@@ -37,6 +39,15 @@ FAULTS = (
             "if not engine_holds:\n            return []",
         ),
         (f"{TEST_SEATS}::test_an_engine_that_fails_time_and_again_leaves_the_one_seat_free",),
+    ),
+    Guard(
+        "a seat that is free again while its stream still runs",
+        Mutation(
+            CONTROLLER,
+            "self._first_token(key, now)\n            case",
+            "actions.append(self._finish(key, None, now))\n            case",
+        ),
+        (f"{TEST_HELD}::test_a_seat_is_held_until_the_last_byte_of_its_stream",),
     ),
     Guard(
         "a refused request that is charged to another quota",
@@ -107,6 +118,26 @@ FAULTS = (
         ("tests/integration/test_upstream_plain.py::test_a_connection_that_nobody_needs_is_given_up_in_time",),
     ),
     Guard(
+        "a timer for the first byte that goes on and cuts a stream",
+        Mutation(
+            STREAM,
+            "            on_beginning()\n            response = await self._commit(answer)\n"
+            "            await self._relay",
+            "                on_beginning()\n                response = await self._commit(answer)\n"
+            "                await self._relay",
+        ),
+        (f"{TEST_LONG}::test_a_stream_of_two_hours_with_a_token_in_half_a_minute_is_cut_by_nothing",),
+    ),
+    Guard(
+        "a gap between two tokens that may last for seconds only",
+        Mutation(
+            STREAM,
+            "self._silent_until = self._loop.time() + self._idle_seconds",
+            "self._silent_until = self._loop.time() + 5.0",
+        ),
+        (f"{TEST_LONG}::test_a_first_token_and_a_gap_may_take_as_long_as_the_lane_says",),
+    ),
+    Guard(
         "a request that is sent again after the replica read it",
         Mutation("gateway/relay/connection.py", "if self._witness.left_unread:", "if True:"),
         (f"{TEST_UPSTREAM}::test_a_request_that_was_read_is_never_sent_again",),
@@ -114,9 +145,9 @@ FAULTS = (
     Guard(
         "a lost answer that its client is told to ask for again",
         Mutation(
-            REASONS,
-            '502, ErrorKind.SERVER, Retry.UNSAFE, "the engine failed',
-            '502, ErrorKind.SERVER, Retry.LATER, "the engine failed',
+            "admission/retry_after.py",
+            "case Retry.NEVER | Retry.UNSAFE:\n                return RetryAdvice(None, should_not=True)",
+            "case Retry.NEVER | Retry.UNSAFE:\n                return RetryAdvice(None, should_not=False)",
         ),
         ("tests/integration/test_relay_whole.py::test_an_engine_that_dies_with_the_request_is_not_asked_again",),
     ),

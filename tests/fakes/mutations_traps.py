@@ -13,6 +13,8 @@ AIOHTTP_UPSTREAM = "gateway/relay/aiohttp_upstream.py"
 TEST_SERVER = "tests/unit/gateway/door/test_server.py"
 TEST_BODY = "tests/unit/gateway/door/test_body.py"
 TEST_REFUSALS = "tests/integration/test_serve_refusals.py"
+TEST_LISTENER = "tests/unit/gateway/door/test_listener.py"
+TEST_LONG = "tests/integration/test_long_streams.py"
 TEST_CONNECTIONS = "tests/integration/test_trap_connections.py"
 TEST_RESERVATIONS = "tests/integration/test_trap_reservations.py"
 TEST_HOSTILE = "tests/integration/test_hostile_bodies.py"
@@ -24,6 +26,11 @@ TRAPS = (
         "a handler that runs on after its client left",
         Mutation(SERVER, "handler_cancellation=True", "handler_cancellation=False"),
         (f"{TEST_SERVER}::test_a_client_that_leaves_cancels_its_handler",),
+    ),
+    Guard(
+        "an idle connection that is kept for an hour",
+        Mutation(SERVER, '"keepalive_timeout": settings.keepalive_seconds,', '"keepalive_timeout": 3630.0,'),
+        (f"{TEST_LONG}::test_a_connection_is_kept_for_its_documented_time_and_no_longer",),
     ),
     Guard(
         "headers that never end",
@@ -74,6 +81,21 @@ TRAPS = (
         "a long event that a reader of lines does not take",
         Mutation(AIOHTTP_UPSTREAM, "self._response.content.readany()", "self._response.content.readline()"),
         (f"{TEST_CONNECTIONS}::test_a_line_longer_than_any_reader_of_lines_takes_passes",),
+    ),
+    Guard(
+        "a client that vanished in the middle of its answer",
+        Mutation("gateway/door/vanished.py", "if has_vanished(transport):", "if False:"),
+        ("tests/unit/gateway/door/test_vanished.py::test_those_that_are_gone_are_cut_off_and_no_others",),
+    ),
+    Guard(
+        "a client that vanished while its connection was idle",
+        Mutation(SERVER, "            probe_idle(sock)", "            pass"),
+        (f"{TEST_CONNECTIONS}::test_every_connection_notices_within_20_s_that_its_peer_vanished",),
+    ),
+    Guard(
+        "more connections than descriptors",
+        Mutation("gateway/door/listener.py", "soft // 2 - 32", "soft"),
+        ("tests/integration/test_slow_clients.py::test_fewer_connections_are_taken_than_half_of_the_descriptors",),
     ),
     Guard(
         "a replica that vanished and is waited for",
@@ -181,6 +203,11 @@ TRAPS = (
             "gateway/daemon/lifecycle.py", "await self._or_at_once(asyncio.sleep(delay_seconds))", "delay_seconds = 0.0"
         ),
         ("tests/unit/gateway/daemon/test_lifecycle.py::test_an_empty_house_closes_after_the_delay_and_not_before",),
+    ),
+    Guard(
+        "a parser of another reading than the one that was tested",
+        Mutation("gateway/door/listener.py", "    require_c_parser()\n    loop = ", "    loop = "),
+        (f"{TEST_LISTENER}::test_without_the_parser_whose_readings_were_tested_nothing_is_served",),
     ),
     Guard(
         "a transfer coding that fronts read otherwise",
