@@ -38,14 +38,14 @@ ANSWER = {
 
 
 @asynccontextmanager
-async def listening() -> AsyncIterator[tuple[House, TalkingTgi]]:
+async def listening(tokenizer: str = "embedded") -> AsyncIterator[tuple[House, TalkingTgi]]:
     """A gateway before an engine that keeps what it is sent and answers every chat alike."""
 
     async def talk(conversation: Conversation) -> None:
         await conversation.whole(orjson.dumps(ANSWER))
 
     async with TalkingTgi(talk, max_input_tokens=100_000, max_total_tokens=110_000) as engine:
-        pool = f'replicas = [{{ name = "r1", url = "{engine.url}" }}]\ntokenizer = "embedded"\n{ROOM}'
+        pool = f'replicas = [{{ name = "r1", url = "{engine.url}" }}]\ntokenizer = "{tokenizer}"\n{ROOM}'
         async with house(replicas=(), pool=pool) as gate:
             yield gate, engine
 
@@ -196,6 +196,21 @@ async def test_a_request_brings_no_template() -> None:
             for more in BROUGHT:
                 got = await gate.post(path, {"messages": [{"role": "user", "content": "a"}], **more})
                 assert (got.status, got.reason) == (400, "unsupported_field"), more
+
+
+@pytest.mark.slow
+async def test_a_template_whose_loops_run_into_each_other_ends_on_a_conversation_made_for_it(tmp_path: Path) -> None:
+    loops = "{% for a in messages %}{% for b in messages %}{{ b.content }}{% endfor %}{% endfor %}"
+    (tmp_path / "tokenizer.json").write_text(embedded().tokenizer_json)
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"chat_template": loops}))
+    message = {"role": "user", "content": "a"}
+    async with listening(str(tmp_path)) as (gate, engine):
+        assert (await gate.post(CHAT, {"messages": [message] * 20})).status == 200
+        for messages in (250, 3_000):  # of which the first are rendered on the loop itself
+            got = await gate.post(CHAT, {"messages": [message] * messages})
+            assert (got.status, got.reason) == (400, "malformed")
+            assert "too many steps" in got.json()["error"]["message"]
+        assert engine.asked_for(CHAT) == 1
 
 
 @pytest.fixture

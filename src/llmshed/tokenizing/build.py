@@ -90,13 +90,12 @@ def _renderer(files: TokenizerFiles, engine: EngineName, now: Callable[[], datet
         raise TokenizerError(f"{files.name}: {template.source}: {error}") from None
 
 
-def _slicer(tokenizer: Tokenizer, described: dict[str, Any], name: str) -> slices.Slicer | None:
-    """Return what cuts long texts; without one each is counted whole, which can take a thread for seconds."""
+def _slicer(tokenizer: Tokenizer, described: dict[str, Any], name: str) -> slices.Slicer:
     cutter = slices.slicer(described)
-    if cutter is None or slices.proved(cutter, ReferenceCounter(tokenizer), list(PROBE_TEXTS.values())):
+    if not cutter.cuts or slices.proved(cutter, ReferenceCounter(tokenizer), list(PROBE_TEXTS.values())):
         return cutter
     _log.warning("%s: long texts are counted whole: counts of their parts differ on probe texts", name)
-    return None
+    return cutter.without_cuts()
 
 
 def _with_fastokens(

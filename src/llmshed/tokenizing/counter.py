@@ -76,13 +76,10 @@ class ExactCounter:
         structure: Structure,
         *,
         blocks: BlockHasher,
+        slicer: Slicer,
         images: ImageRule | None = None,
-        slicer: Slicer | None = None,
     ) -> None:
-        """Take the parts; without a renderer chats are refused, without an image rule prompts with images are.
-
-        Without a slicer every text is counted in one step.
-        """
+        """Take the parts; without a renderer chats are refused, without an image rule prompts with images are."""
         self._tokenizer = tokenizer
         self._texts = texts
         self._renderer = renderer
@@ -196,14 +193,14 @@ class ExactCounter:
     def _pieces(self, text: TextPrompt) -> tuple[int, Iterator[tuple[str, bool]]]:
         """Return the texts that are counted, each with whether BOS and EOS go around it, and the tokens beside them."""
         apart = self._apart(text.text)
-        if apart.images == 0 and (self._slicer is None or len(text.text) <= SLICE_CHARACTERS):
-            return 0, iter([(text.text, text.add_special_tokens)])
+        if apart.images == 0 and (not self._slicer.cuts or len(text.text) <= SLICE_CHARACTERS):
+            return 0, iter([(self._slicer.uncut(text.text), text.add_special_tokens)])
         special = self._special_tokens if text.add_special_tokens else 0
         return special + apart.images * self._bound_tokens, self._slices(apart.texts)
 
     def _slices(self, texts: Sequence[str]) -> Iterator[tuple[str, bool]]:
         for text in filter(None, texts):
-            for piece in [text] if self._slicer is None else self._slicer.slices(text):
+            for piece in self._slicer.slices(text):
                 yield piece, False
 
     def _apart(self, text: str) -> ImagesApart:

@@ -32,7 +32,7 @@ _NAME = "chat"
 
 _FUEL = 20_000
 _FUEL_FOR_EACH = 300
-_MOST_FUEL = 2_000_000
+_MOST_FUEL = 1_500_000
 """Steps of the template engine for a chat, more for each message and tool of it, and for any: up to 1 microsecond each.
 
 Public templates take up to 70 steps for a message. A template whose loops run into each other would take minutes over a

@@ -20,7 +20,7 @@ between a line end and a letter or digit. Why the parts add up:
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 from llmshed.errors import PromptError
 from llmshed.tokenizing.encode import TextCounter
@@ -28,10 +28,13 @@ from llmshed.tokenizing.structure import UNPROVED, steps, structure
 
 SLICE_CHARACTERS: Final = 32_768
 """Characters after which the next cut is taken: some 20 ms of counting, besides which the cost of a slice vanishes."""
-MOST_UNCUT_CHARACTERS: Final = 1_048_576
-"""Longest stretch without a place for a cut that is counted; it takes up to two seconds of a thread."""
-_COMPATIBILITY_GROWTH: Final = 18
-"""Characters that one can become in NFKC and NFKD: U+FDFA, an Arabic phrase."""
+MOST_WHOLE_BYTES: Final = 655_360
+"""Longest text that is counted where texts are not cut: about a second of a thread, and 300 MB of memory."""
+MOST_UNCUT_BYTES: Final = 524_288
+"""Longest stretch without a place for a cut where texts are: no text that somebody wrote has one half as long."""
+MOST_EXPANDED_BYTES: Final = 131_072
+"""The same where a normaliser may make 18 characters of one, as NFKC does of U+FDFA, an Arabic phrase."""
+_EXPANDING: Final = frozenset({"NFKC", "NFKD", "Precompiled"})
 _WINDOW_CHARACTERS: Final = 16_384
 """Searched for a cut in one go, since the search holds the interpreter."""
 
@@ -75,12 +78,21 @@ class _Stage(NamedTuple):
 
 
 class Slicer:
-    """Cuts texts of one tokenizer; `slicer` makes it where cutting is proved."""
+    """Cuts texts of one tokenizer, or only bounds them where cutting is not proved; `slicer` makes it."""
 
-    def __init__(self, cut: re.Pattern[str], most_uncut_characters: int) -> None:
-        """Take the expression whose matches end at cuts, and the longest stretch without one."""
+    def __init__(self, cut: re.Pattern[str] | None, most_uncut_bytes: int) -> None:
+        """Take the expression whose matches end at cuts, None for no cuts, and the longest stretch without one."""
         self._cut = cut
-        self._most_uncut_characters = most_uncut_characters
+        self._most_uncut_bytes = most_uncut_bytes
+
+    @property
+    def cuts(self) -> bool:
+        """Say whether texts are cut at all."""
+        return self._cut is not None
+
+    def without_cuts(self) -> Self:
+        """Return what only bounds texts."""
+        return type(self)(None, self._most_uncut_bytes)
 
     def slices(self, text: str, characters: int = SLICE_CHARACTERS) -> Iterator[str]:
         """Yield the parts of a text in order, each of so many characters or as few more as the next cut allows.
@@ -90,11 +102,13 @@ class Slicer:
         """
         begin = 0
         while (end := self._next_cut(text, begin + characters - 1)) is not None:
-            yield self._counted_whole(text[begin:end])
+            yield self.uncut(text[begin:end])
             begin = end
-        yield self._counted_whole(text[begin:])
+        yield self.uncut(text[begin:])
 
     def _next_cut(self, text: str, at: int) -> int | None:
+        if self._cut is None:
+            return None
         for start in range(at, len(text), _WINDOW_CHARACTERS):
             # The last character of a window is looked at by the next one too: what follows it decides.
             found = self._cut.search(text, start, start + _WINDOW_CHARACTERS + 1)
@@ -102,24 +116,31 @@ class Slicer:
                 return found.end()
         return None
 
-    def _counted_whole(self, part: str) -> str:
-        if len(part) > self._most_uncut_characters:
+    def uncut(self, part: str) -> str:
+        """Return a text that is counted in one go.
+
+        Raises:
+            PromptError: it is too long for that.
+        """
+        size_bytes = len(part) if part.isascii() else len(part.encode())
+        if size_bytes > self._most_uncut_bytes:
             raise PromptError(
-                f"the prompt holds {len(part):,} characters in one piece, without a space or line end between words;"
-                f" at most {self._most_uncut_characters:,} are counted"
+                f"the prompt holds {size_bytes:,} bytes in one piece, without a space or line end between words;"
+                f" at most {self._most_uncut_bytes:,} are counted"
             )
         return part
 
 
-def slicer(described: Mapping[str, Any]) -> Slicer | None:
-    """Return what cuts the texts of a tokenizer.json, as it was adapted; None where `refusal` names a reason."""
+def slicer(described: Mapping[str, Any]) -> Slicer:
+    """Return what cuts the texts of a tokenizer.json, as it was adapted; without cuts where `refusal` says why."""
+    forms = {step["type"] for step in steps(described.get("normalizer"), "normalizers")}
+    expands = bool(forms & _EXPANDING)
     if refusal(described) is not None:
-        return None
+        return Slicer(None, MOST_EXPANDED_BYTES if expands else MOST_WHOLE_BYTES)
     stages = _stages(described)
     in_lines = any(stage.takes_spaces and stage.takes_lines for stage in stages) and all(s.takes_lines for s in stages)
-    forms = {step["type"] for step in steps(described.get("normalizer"), "normalizers")}
-    growth = _COMPATIBILITY_GROWTH if forms & {"NFKC", "NFKD"} else 1
-    return Slicer(_AT_SPACES_AND_LINES if in_lines else _AT_SPACES, MOST_UNCUT_CHARACTERS // growth)
+    cut = _AT_SPACES_AND_LINES if in_lines else _AT_SPACES
+    return Slicer(cut, MOST_EXPANDED_BYTES if expands else MOST_UNCUT_BYTES)
 
 
 def refusal(described: Mapping[str, Any]) -> str | None:

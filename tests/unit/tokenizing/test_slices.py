@@ -54,7 +54,7 @@ def tokenizer_of(tokenizer_directory: Callable[[str], Path]) -> Callable[[str], 
     def build(name: str) -> tuple[Slicer, ReferenceCounter]:
         files = embedded() if name == "embedded" else from_directory(tokenizer_directory(name))
         cutter = slicer(orjson.loads(files.tokenizer_json))
-        assert cutter is not None
+        assert cutter.cuts
         return cutter, ReferenceCounter(engine_tokenizer(files, "vllm"))
 
     return build
@@ -90,7 +90,6 @@ def test_parts_add_up_to_the_whole(tokenizer_of: Any, name: str, text: str) -> N
 @pytest.mark.parametrize("pattern", [LLAMA, O200K])
 def test_parts_of_public_patterns_are_split_as_in_the_whole(pattern: str, text: str) -> None:
     cutter = slicer(DESCRIBED | {"pre_tokenizer": sequence(split(pattern), BYTES)})
-    assert cutter is not None
     splitter = pre_tokenizers.Split(Regex(pattern), "isolated")
     whole = [piece for piece, _ in splitter.pre_tokenize_str(text)]
     parts = [piece for part in cutter.slices(text, 1) for piece, _ in splitter.pre_tokenize_str(part)]
@@ -100,8 +99,6 @@ def test_parts_of_public_patterns_are_split_as_in_the_whole(pattern: str, text: 
 def test_texts_are_cut_behind_words_and_between_lines_where_the_pattern_parts_these() -> None:
     by_spaces = slicer(DESCRIBED)
     by_lines = slicer(DESCRIBED | {"pre_tokenizer": sequence(split(LLAMA), BYTES)})
-    assert by_spaces is not None
-    assert by_lines is not None
     text = "one  two\nthree\u5b57 \n 4\r\n5\n\u3042 "
     assert list(by_spaces.slices(text, 1)) == ["one", "  two\nthree\u5b57", " \n 4\r\n5\n\u3042", " "]
     assert list(by_lines.slices(text, 1)) == ["one", "  two\n", "three\u5b57", " \n 4\r\n", "5\n", "\u3042", " "]
@@ -111,18 +108,16 @@ def test_texts_are_cut_behind_words_and_between_lines_where_the_pattern_parts_th
 
 def test_windows_of_the_search_hide_no_cut() -> None:
     cutter = slicer(DESCRIBED)
-    assert cutter is not None
     for length in (16_383, 16_384, 16_385, 32_768):
         assert [len(part) for part in cutter.slices("a" * length + " b", 1)] == [length, 2]
 
 
-@pytest.mark.parametrize(("normalizer", "most"), [(None, 1_048_576), ({"type": "NFKC"}, 58_254)])
+@pytest.mark.parametrize(("normalizer", "most"), [(None, 524_286), ({"type": "NFKC"}, 131_070)])
 def test_a_stretch_without_a_cut_is_bounded_by_what_it_may_become(normalizer: Any, most: int) -> None:
     cutter = slicer(DESCRIBED | {"normalizer": normalizer})
-    assert cutter is not None
-    assert len(list(cutter.slices("\ufdfa" * most))) == 1
-    with pytest.raises(PromptError, match=f"{most + 1:,} characters in one piece"):
-        list(cutter.slices("\ufdfa" * (most + 1)))
+    assert len(list(cutter.slices("\ufdfa" * (most // 3)))) == 1
+    with pytest.raises(PromptError, match=f"{most + 3:,} bytes in one piece"):
+        list(cutter.slices("\ufdfa" * (most // 3 + 1)))
 
 
 @pytest.mark.parametrize(
@@ -155,7 +150,7 @@ def test_what_keeps_a_tokenizer_from_being_cut(change: dict[str, Any], why: str)
     reason = refusal(DESCRIBED | change)
     assert reason is not None
     assert why in reason
-    assert slicer(DESCRIBED | change) is None
+    assert list(slicer(DESCRIBED | change).slices("a b " * 100, 1)) == ["a b " * 100]
 
 
 @pytest.mark.parametrize(
@@ -192,6 +187,5 @@ def test_alternatives_are_taken_apart_at_the_top_level_alone() -> None:
 def test_the_probe_finds_a_tokenizer_that_looks_over_spaces() -> None:
     across = Tokenizer(models.BPE({"a": 0, " ": 1, "b": 2, "a ": 3}, [("a", " ")]))
     cutter = slicer(DESCRIBED)
-    assert cutter is not None
     assert not proved(cutter, ReferenceCounter(across), ["b", "a b"])
     assert proved(cutter, ReferenceCounter(engine_tokenizer(embedded(), "tgi")), list(PROBE_TEXTS.values()))

@@ -10,7 +10,7 @@ from llmshed.tokenizing.build import build_counter
 from llmshed.tokenizing.counter import STEP_CHARACTERS, ExactCounter
 from llmshed.tokenizing.load import embedded
 from llmshed.tokenizing.prompts import ChatPrompt, IdsPrompt, PromptCount, TextPrompt
-from llmshed.tokenizing.slices import MOST_UNCUT_CHARACTERS, SLICE_CHARACTERS
+from llmshed.tokenizing.slices import MOST_UNCUT_BYTES, SLICE_CHARACTERS
 
 WORDS = "The gateway counts 1,234 tokens before it lets a request pass.\n"
 LONG = WORDS * 2_500
@@ -25,7 +25,7 @@ def counter() -> ExactCounter:
 def whole() -> ExactCounter:
     """Counts every text in one go."""
     made = build_counter(embedded(), "tgi")
-    made._slicer = None
+    made._slicer = made._slicer.without_cuts()
     return made
 
 
@@ -96,4 +96,4 @@ def test_a_tokenizer_that_panics_fails_on_its_prompt_and_on_nothing_else() -> No
 def test_a_text_without_a_place_to_cut_is_counted_up_to_its_bound(counter: ExactCounter) -> None:
     assert counted(counter, TextPrompt("=" * 100_000)).tokens > 0
     with pytest.raises(PromptError, match="in one piece"):
-        counter.count(TextPrompt("=" * (MOST_UNCUT_CHARACTERS + 1)))
+        counter.count(TextPrompt("=" * (MOST_UNCUT_BYTES + 1)))
