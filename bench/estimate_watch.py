@@ -9,10 +9,13 @@ for at least that long. One that was refused is followed as a ghost: it would ha
                     or, but for bulk beside interactive work, whose share of the rate comes and goes, a bucket of a
                     quarter of a second of the rate has no debt and prompts without a first token leave room for its own
 
-The work ahead of it, which Retry-After tells of, has drained once it would have fit and as many tokens were given back
-as it and that work lacked, together with what earlier refusals of its rank had been told to come back for. That sum is
-kept here for itself: it grows by each refusal's reservation, drains as tokens are given back, and never exceeds what a
-minute gives back, beyond which nobody is told to come back by himself.
+The work ahead of it, which Retry-After tells of, has drained once it would have fit, and as many tokens were given back
+as it and that work lacked, or where prefill binds as many prompt tokens were let in as that work has, together with
+what earlier refusals of its rank had been told to come back for. Those sums are kept here for themselves: they grow by
+each refusal's reservation and prompts, drain as tokens are given back and prompts are let in, and never exceed what a
+minute brings, beyond which nobody is told to come back by himself. While nobody waits, no prompt is in flight and half
+of every budget is free, both drain at no less than the rates that were seen before: those who were told to come back do
+not come here, and there is room for them.
 """
 
 from dataclasses import dataclass, field
@@ -22,7 +25,7 @@ from llmshed.admission.actions import Action, Dispatch, Enqueue, Evict, Refuse, 
 from llmshed.admission.events import Event, FirstToken
 from llmshed.admission.reasons import Reason
 from llmshed.admission.request import SERVICE_RANKS, Lane
-from llmshed.admission.verdict import Verdict
+from llmshed.admission.verdict import DelayTerms, Verdict
 from llmshed.whatif.gate import Gate
 from llmshed.whatif.monitors.room import fits
 from llmshed.whatif.monitors.seen import Account, Seen, Sight
@@ -33,9 +36,10 @@ FOLLOWED = frozenset(
 )
 """Refusals that told a wait until room comes free."""
 MOST_GHOSTS = 64
-"""Ghosts that are followed at once: each costs a walk over what runs, twenty times a second."""
-LOOK_SECONDS = 0.05
-"""How often ghosts are looked at: shorter waits are not told apart."""
+"""Ghosts that are followed at once: each costs a walk over what runs, fifty times a second."""
+LOOK_SECONDS = 0.02
+"""How often ghosts are looked at. A wait is counted longer by half of it in the mean, one part in a hundred of the
+longest that interactive work is let wait."""
 MOST_FOLLOWED_SECONDS = 180.0
 """After this a ghost is over; it counts with that time."""
 PROMISED_SECONDS = 60.0
@@ -55,12 +59,14 @@ class Told:
         estimate: the wait.
         actual: what it came to, or at least came to.
         ghost: whether it was refused, so that nobody waited.
+        factor: by which the estimate is longer than its terms.
     """
 
     at: float
     estimate: float
     actual: float
     ghost: bool
+    factor: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +83,49 @@ class _Ghost:
     seen: Seen
     at: float
     estimate: float
+    factor: float
     retry_after: float | None
     ahead: list[int]
     drained_at_tokens: float
+    drained_at_prompts: float
+
+
+@dataclass(slots=True)
+class _Drain:
+    """What drains of one kind: all that did, its mean rate, and what was promised to each rank, in tokens."""
+
+    total: float = 0.0
+    promised: list[float] = field(default_factory=lambda: [0.0] * SERVICE_RANKS)
+    _seen: float = 0.0
+    _at: float = 0.0
+    _lately: float = 0.0
+
+    def drained(self, tokens: float, now: float) -> None:
+        """Count what drained now."""
+        self._seen = self._seen * exp((self._at - now) / RATE_SECONDS) + tokens
+        self._at = now
+        self._lately += tokens
+        self._take(tokens)
+
+    def look(self, since: float, now: float, *, idle: bool) -> None:
+        """Look again: if there was room for all since the last look, count what could have drained beside what did."""
+        if idle:
+            self._take(max(0.0, (now - since) * self.rate(since) - self._lately))
+            self._at = min(now, self._at + now - since)
+        self._lately = 0.0
+
+    def rate(self, now: float) -> float:
+        """Return the mean of the last half minute, or of all the time since the beginning if that is shorter."""
+        known = RATE_SECONDS * (1.0 - exp(-now / RATE_SECONDS))
+        return self._seen * exp((self._at - now) / RATE_SECONDS) / known if now > 0.0 else 0.0
+
+    def promise(self, rank: int, tokens: int, now: float) -> None:
+        """Promise room, as far as a minute brings it."""
+        self.promised[rank] = min(self.promised[rank] + tokens, PROMISED_SECONDS * self.rate(now))
+
+    def _take(self, tokens: float) -> None:
+        self.total += tokens
+        self.promised = [max(0.0, promised - tokens) for promised in self.promised]
 
 
 @dataclass(slots=True)
@@ -101,14 +147,13 @@ class EstimateWatch:
         self._gate = gate
         self._sight = Sight(setting.policy, setting.specs)
         self._prefill = {spec.name: _Prefill() for spec in setting.specs}
-        self._queued: dict[int, tuple[float, float]] = {}
+        self._queued: dict[int, tuple[float, DelayTerms]] = {}
         self._ghosts: list[_Ghost] = []
         self._draining: list[_Ghost] = []
         self._looked_at = 0.0
-        self._released_tokens = 0.0
-        self._released_rate = 0.0
-        self._rate_at = 0.0
-        self._promised = [0.0] * SERVICE_RANKS
+        self._was_idle = False
+        self._tokens = _Drain()
+        self._prompts = _Drain()
         self.waits: list[Told] = []
         self.returns: list[Return] = []
 
@@ -122,6 +167,10 @@ class EstimateWatch:
             self._hear(action, now)
             self._sight.see(action, now)
         if now - self._looked_at >= LOOK_SECONDS:
+            idle = self._is_idle()
+            for drain in (self._tokens, self._prompts):
+                drain.look(self._looked_at, now, idle=idle and self._was_idle)
+            self._was_idle = idle
             self._looked_at = now
             self._look(now)
         return actions
@@ -138,7 +187,7 @@ class EstimateWatch:
         match action:
             case Enqueue(key, _, verdict):
                 if verdict.delay is not None:
-                    self._queued[key] = (now, verdict.delay.wait_seconds)
+                    self._queued[key] = (now, verdict.delay)
             case Dispatch(key, replica, verdict):
                 self._end_wait(key, now)
                 self._let_in(self._sight.requests[key], verdict, replica, now)
@@ -149,15 +198,15 @@ class EstimateWatch:
                 self._queued.pop(key, None)
             case Released(key, replica, tokens):
                 self._prefill[replica].inflight.pop(key, None)
-                self._come_free(tokens, now)
+                self._tokens.drained(tokens, now)
             case Refuse(key, verdict):
                 if verdict.reason in FOLLOWED and verdict.delay is not None:
                     self._refused(self._sight.requests[key], verdict, now)
 
     def _end_wait(self, key: int, now: float) -> None:
-        at, estimate = self._queued.pop(key, (None, 0.0))
-        if at is not None:
-            self.waits.append(Told(at, estimate, now - at, ghost=False))
+        if key in self._queued:
+            at, delay = self._queued.pop(key)
+            self.waits.append(Told(at, delay.wait_seconds, now - at, ghost=False, factor=delay.factor))
 
     def _let_in(self, seen: Seen, verdict: Verdict, replica: str, now: float) -> None:
         seen.told(verdict)
@@ -165,6 +214,7 @@ class EstimateWatch:
         self._fill(prefill, self._sight.accounts[replica], now)
         prefill.level_tokens -= seen.input_tokens
         prefill.inflight[seen.request.key] = seen
+        self._prompts.drained(seen.input_tokens, now)
         if self._ghosts:
             prefill.entries.append((seen.order, seen.rank))
         else:
@@ -175,19 +225,20 @@ class EstimateWatch:
         prefill.level_tokens = min(prefill.level_tokens + rate * (now - prefill.since), SPAN_SECONDS * rate)
         prefill.since = now
 
-    def _come_free(self, tokens: int, now: float) -> None:
-        self._released_tokens += tokens
-        self._released_rate *= exp((self._rate_at - now) / RATE_SECONDS)
-        self._released_rate += tokens / RATE_SECONDS
-        self._rate_at = now
-        self._promised = [max(0.0, promised - tokens) for promised in self._promised]
+    def _is_idle(self) -> bool:
+        """Say whether nobody waits, no prompt is in flight and half of every budget is free."""
+        if self._sight.waiting or any(prefill.inflight for prefill in self._prefill.values()):
+            return False
+        accounts = [account for account in self._sight.accounts.values() if account.up]
+        return all(2 * account.reserved_tokens < account.budget.safe_budget_tokens for account in accounts)
 
     def _refused(self, seen: Seen, verdict: Verdict, now: float) -> None:
         seen.told(verdict)
         accounts = self._sight.accounts_for(seen)
-        promised = self._promised[seen.rank]
         if len(self._ghosts) < MOST_GHOSTS and verdict.delay is not None:
             waiting = [(key, one) for key, (_, one) in self._sight.waiting.items() if one.rank <= seen.rank]
+            binds = verdict.reason is Reason.PREFILL_WINDOW_FULL
+            prompts = sum(one.input_tokens for _, one in waiting) + self._prompts.promised[seen.rank]
             free = sum(account.budget.safe_budget_tokens - account.reserved_tokens for account in accounts)
             lack = max(0, seen.tokens + sum(one.tokens for _, one in waiting) - max(free, 0))
             self._ghosts.append(
@@ -195,12 +246,15 @@ class EstimateWatch:
                     seen=seen,
                     at=now,
                     estimate=verdict.delay.wait_seconds,
+                    factor=verdict.delay.factor,
                     retry_after=verdict.retry_after_seconds,
                     ahead=[key for key, _ in waiting],
-                    drained_at_tokens=self._released_tokens + lack + promised,
+                    drained_at_tokens=self._tokens.total + lack + self._tokens.promised[seen.rank],
+                    drained_at_prompts=self._prompts.total + prompts if binds else 0.0,
                 )
             )
-        self._promised[seen.rank] = min(promised + seen.tokens, PROMISED_SECONDS * self._released_rate)
+        self._tokens.promise(seen.rank, seen.tokens, now)
+        self._prompts.promise(seen.rank, seen.input_tokens, now)
 
     def _look(self, now: float) -> None:
         left: list[_Ghost] = []
@@ -208,7 +262,7 @@ class EstimateWatch:
             if now - ghost.at < MOST_FOLLOWED_SECONDS and not self._would_fit(ghost, now):
                 left.append(ghost)
                 continue
-            self.waits.append(Told(ghost.at, ghost.estimate, now - ghost.at, ghost=True))
+            self.waits.append(Told(ghost.at, ghost.estimate, now - ghost.at, ghost=True, factor=ghost.factor))
             self._draining.append(ghost)
         self._ghosts = left
         for ghost in [one for one in self._draining if self._has_drained(one, now)]:
@@ -217,7 +271,9 @@ class EstimateWatch:
                 self.returns.append(Return(ghost.at, ghost.retry_after, now - ghost.at))
 
     def _has_drained(self, ghost: _Ghost, now: float) -> bool:
-        return self._released_tokens >= ghost.drained_at_tokens or now - ghost.at >= MOST_FOLLOWED_SECONDS
+        if now - ghost.at >= MOST_FOLLOWED_SECONDS:
+            return True
+        return self._tokens.total >= ghost.drained_at_tokens and self._prompts.total >= ghost.drained_at_prompts
 
     def _would_fit(self, ghost: _Ghost, now: float) -> bool:
         seen = ghost.seen

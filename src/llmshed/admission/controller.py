@@ -196,7 +196,6 @@ class AdmissionController:
             case Decision.ADMIT:
                 pool = self._pools[verdict.pool or ""]
                 replica = pool.replicas[verdict.replica or ""]
-                pool.note_accepted(verdict)
                 self._tenant_use.charge(request.tenant, reservation_of(verdict))
                 return [self._dispatch(request, policy, verdict, replica, now)]
             case Decision.QUEUE:
@@ -224,11 +223,9 @@ class AdmissionController:
         pool = self._pools[verdict.pool or ""]
         waiting = waiting_of(request, policy, verdict, pool, since, now)
         actions: list[Action] = [
-            self._evict(pool, out, displaced_verdict(out, waiting, pool, now), now)
-            for out in make_room(waiting, pool, now)
+            self._evict(out, displaced_verdict(out, waiting, pool, now), now) for out in make_room(waiting, pool, now)
         ]
         pool.join(waiting, now)
-        pool.note_accepted(verdict)
         self._tenant_use.charge(request.tenant, waiting.reservation)
         return [*actions, Enqueue(request.key, pool.name, verdict)]
 
@@ -306,18 +303,17 @@ class AdmissionController:
         pool = self._roster.where_waits(key)
         if pool is None:
             return False
-        self._forget_wait(pool, pool.leave(key, now))
+        self._forget_wait(pool.leave(key, now))
         return True
 
-    def _forget_wait(self, pool: Pool, waiting: Waiting) -> None:
+    def _forget_wait(self, waiting: Waiting) -> None:
         """Give back what a request held that left its queue without a dispatch."""
-        pool.note_withdrawn(waiting)
         self._tenant_use.free(waiting.tenant, waiting.reservation)
         self._lost_once.discard(waiting.key)
 
-    def _evict(self, pool: Pool, waiting: Waiting, verdict: Verdict, now: float) -> Evict:
+    def _evict(self, waiting: Waiting, verdict: Verdict, now: float) -> Evict:
         """Answer a request that was taken out of its queue."""
-        self._forget_wait(pool, waiting)
+        self._forget_wait(waiting)
         self._note_refusal(waiting.request, verdict, now)
         return Evict(waiting.key, verdict)
 
@@ -326,7 +322,7 @@ class AdmissionController:
         for pool in self._pools.values():
             for waiting in pool.take_expired(now):
                 _learn_wait(waiting, pool, now)
-                actions.append(self._evict(pool, waiting, expired_verdict(waiting, pool, now), now))
+                actions.append(self._evict(waiting, expired_verdict(waiting, pool, now), now))
         return actions
 
     def _free(self, name: str, key: int, now: float) -> Action:
@@ -362,7 +358,7 @@ class AdmissionController:
             if pool.move_to_another(waiting):
                 continue
             lost_once = waiting.key in self._lost_once
-            self._forget_wait(pool, pool.leave(waiting.key, now))
+            self._forget_wait(pool.leave(waiting.key, now))
             verdict = decide(waiting.request, self._surroundings(waiting.policy), _UNHEARD, now)
             done = self._commit(waiting.request, waiting.policy, verdict, waiting.joined_at, now)
             actions += moved_actions(done, waiting.key)

@@ -196,19 +196,19 @@ def test_who_leaves_as_its_wait_is_over_is_answered_nothing_and_everybody_else_i
 
 
 def test_displaced_work_stands_before_no_ghost_any_more() -> None:
-    """A ghost of the lowest class that lacked nothing but the tokens of who was let wait before it has fit then."""
+    """A ghost of the lowest class that was behind nobody but who was displaced has fit then."""
     tenants = {"acme": TenantPolicy("acme", top_class=PriorityClass.HIGH)}
     controller = door(spec(**BRISK), tenants=tenants, lanes=queueing_lanes(requests=1))
     arrive(controller, 1, 6_000, 1_000)
     controller.handle(FirstToken(1), 0.1)
     (pool,) = controller._pools.values()
     ghosts = pool.learnt.ghosts
-    ghosts.follow(2, 20.0, 0, 0, 0.1)  # by rank: interactive, low
-    assert isinstance(arrive(controller, 2, 3_500, 500, now=0.2, asked_class=PriorityClass.NORMAL), Enqueue)
+    assert isinstance(arrive(controller, 2, 3_500, 500, now=0.1, asked_class=PriorityClass.NORMAL), Enqueue)
+    ghosts.follow(2, 20.0, 20.0, 0, 0, 0.2)  # by rank: interactive, low
+    controller.handle(Tick(), 0.2)
     assert (len(ghosts), ghosts.fitted) == (1, 0)
     evicted, queued = controller.handle(Arrived(request(3, 3_500, 500, asked_class=PriorityClass.HIGH)), 0.3)
     assert (type(evicted), type(queued)) == (Evict, Enqueue)
-    controller.handle(Cancelled(3, sent=False), 0.4)
     assert (len(ghosts), ghosts.fitted) == (1, 1)  # the one that is followed now is the displaced one's
 
 

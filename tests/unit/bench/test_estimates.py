@@ -137,6 +137,6 @@ def test_a_line_of_the_table() -> None:
         Told(0.0, 3.0, 2.0, ghost=True),
     )
     returns = (Return(0.0, 1.2, 2.0), Return(0.0, 1.2, 2.5), Return(0.0, 5.5, 4.0))
-    assert Line("x", waits, returns).text() == "| x | 2 | 1 | 67 % | 50 % | 1.50 | 3 | 33 % | +50 % of 1 |"
+    assert Line("x", waits, returns).text() == "| x | 2 | 1 | 67 % | 50 % | 1.50 | 3.00 | 3 | 33 % | +50 % of 1 |"
     assert Line("x", waits[:1], ()).text() is None
-    assert Line("x", waits[1:2], ()).text() == "| x | 1 | 0 | 100 % | 100 % | 2.00 | 0 | - | - |"
+    assert Line("x", waits[1:2], ()).text() == "| x | 1 | 0 | 100 % | 100 % | 2.00 | 1.00 | 0 | - | - |"

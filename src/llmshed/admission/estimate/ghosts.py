@@ -1,16 +1,24 @@
 """Refused requests that are followed until they would have fit, so that the estimate learns from refusals too.
 
 An estimate that is too long refuses what could have been served, and what is refused shows no wait: without ghosts the
-error would feed itself. A ghost of rank r would have waited for n reserved tokens (what it and the queued work ahead of
-it lacked) and for p prompt tokens of that work. Per rank two running totals are kept:
+error would feed itself. A ghost of rank r that needs n reserved tokens passes three stages, each at once if it may:
 
-    gained(r)  tokens that came free - tokens of work of a higher rank that was accepted since
-    let in(r)  prompt tokens of ranks up to r that were dispatched - those of higher ranks that were accepted since
+    behind      until all of ranks up to r who waited when it was refused have left the queue
+    room        until on some replica n tokens are free, were those of its own and of lower ranks away that were
+                dispatched since it was first in the queue
+    prompt      until that replica's window lets its prompt in, or has let in another of its own or a lower rank
 
-A ghost would have fit as soon as the first total has grown by n and the second by p. Work of its own rank that was
-accepted before it is in n and p; what came after it would have been served after it and counts nowhere.
+For the second stage each replica keeps per rank a running total
+
+    gained(r)   tokens that came free - tokens of work of higher ranks that was dispatched
+
+and a ghost has room where that has grown by what it lacked there. What came after it would have been served after it
+and counts nowhere. A replica that comes up later is no place for it.
 """
 
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
@@ -24,22 +32,38 @@ SLACK_SECONDS = 1.0
 MOST_RAW_SECONDS = 150.0
 """Longest estimate that is followed: beyond it a ghost would be over after ten minutes, too late to teach."""
 
+Room = Iterable[tuple[str, int]]
+"""Replicas that are up, each with the tokens that are free there."""
+LetsIn = Callable[[str, int, int, float], bool]
+"""Whether a replica's window lets a prompt in: its name, the rank, the tokens, the clock reading."""
 _Targets = list[tuple[float, int]]
 
 
 class Followed(NamedTuple):
-    """A ghost that is over: its estimate with a factor of 1, and how long it would have waited, at least."""
+    """A ghost that is over: its estimate with a factor of 1 and as told, and how long it would have waited at least."""
 
     rank: int
     raw_seconds: float
+    told_seconds: float
     actual_seconds: float
 
 
 class _Ghost(NamedTuple):
     rank: int
     raw_seconds: float
+    told_seconds: float
     refused_at: float
-    prompt_target: float
+    tokens: int
+    prompt_tokens: int
+
+
+@dataclass(slots=True)
+class _Line:
+    """The ghosts of one rank before one replica: targets of `gained`, and who has room and no start yet."""
+
+    gained: int = 0
+    targets: _Targets = field(default_factory=list)
+    with_room: deque[int] = field(default_factory=deque)
 
 
 class Ghosts:
@@ -47,28 +71,27 @@ class Ghosts:
 
     __slots__ = (
         "_alive",
-        "_gained",
-        "_let_in",
+        "_behind",
+        "_lines",
         "_number",
         "_of_rank",
-        "_prompts",
+        "_over",
         "_times",
-        "_tokens",
+        "_waiting",
         "fitted",
         "given_up",
     )
 
     def __init__(self) -> None:
         """Follow nothing."""
-        self._gained = [0] * SERVICE_RANKS
-        self._let_in = [0] * SERVICE_RANKS
-        self._number = 0
+        self._number = 0  # of refusals and of who joined the queue, in their order
+        self._waiting: list[OrderedDict[int, int]] = [OrderedDict() for _ in range(SERVICE_RANKS)]
         self._alive: dict[int, _Ghost] = {}
         self._of_rank = [0] * SERVICE_RANKS
-        # Heaps of (target, number): what each rank's totals have to reach, and when a ghost is given up.
-        self._tokens: list[_Targets] = [[] for _ in range(SERVICE_RANKS)]
-        self._prompts: list[_Targets] = [[] for _ in range(SERVICE_RANKS)]
-        self._times: _Targets = []
+        self._behind: list[deque[int]] = [deque() for _ in range(SERVICE_RANKS)]
+        self._lines: dict[str, list[_Line]] = {}
+        self._over: list[int] = []
+        self._times: _Targets = []  # when each is given up
         self.fitted = 0
         self.given_up = 0
 
@@ -76,51 +99,72 @@ class Ghosts:
         """Return how many are followed now."""
         return len(self._alive)
 
-    def came_free(self, tokens: int) -> None:
+    def joined(self, key: int, rank: int) -> None:
+        """Note a request that waits from now on."""
+        self._number += 1
+        self._waiting[rank][key] = self._number
+
+    def left(self, key: int, rank: int) -> None:
+        """Note that it waits no more, whatever became of it."""
+        del self._waiting[rank][key]
+
+    def came_free(self, replica: str, tokens: int) -> None:
         """Note reserved tokens that were given back, or that a larger budget added; negative for a smaller one."""
-        for rank in range(SERVICE_RANKS):
-            self._gained[rank] += tokens
+        for line in self._lines_of(replica):
+            line.gained += tokens
 
-    def accepted(self, rank: int, tokens: int, prompt_tokens: int) -> None:
-        """Note work that was queued or dispatched on its arrival: lower ranks would have been served after it."""
-        for lower in range(rank + 1, SERVICE_RANKS):
-            self._gained[lower] -= tokens
-            self._let_in[lower] -= prompt_tokens
+    def dispatched(self, replica: str, rank: int, tokens: int) -> None:
+        """Note work that was sent to a replica: ghosts of its own and of higher ranks would have been let in there."""
+        lines = self._lines_of(replica)
+        for line in lines[rank + 1 :]:
+            line.gained -= tokens
+        for line in lines[: rank + 1]:
+            if line.with_room:
+                self._over += line.with_room
+                line.with_room.clear()
 
-    def withdrawn(self, rank: int, tokens: int, prompt_tokens: int) -> None:
-        """Note accepted work that left its queue without being dispatched."""
-        self.accepted(rank, -tokens, -prompt_tokens)
+    def forget(self, replica: str) -> None:
+        """Drop a replica that is gone for good."""
+        self._lines.pop(replica, None)
 
-    def let_in(self, rank: int, prompt_tokens: int) -> None:
-        """Note prompt tokens that were dispatched."""
-        for lower in range(rank, SERVICE_RANKS):
-            self._let_in[lower] += prompt_tokens
-
-    def follow(self, rank: int, raw_seconds: float, tokens: float, prompt_tokens: float, now: float) -> bool:
+    def follow(
+        self, rank: int, raw_seconds: float, told_seconds: float, tokens: int, prompt_tokens: int, now: float
+    ) -> bool:
         """Follow a request that is refused now; False when its rank has enough ghosts or its estimate is too long.
 
         Args:
             rank: its place in the order of service.
             raw_seconds: its estimate with a factor of 1.
-            tokens: reserved tokens that it and the queued work ahead of it lack beyond what is free.
-            prompt_tokens: prompt tokens of that queued work.
+            told_seconds: its estimate.
+            tokens: its reservation.
+            prompt_tokens: its prompts.
             now: clock reading of the refusal.
         """
         if self._of_rank[rank] >= MOST_PER_RANK or raw_seconds > MOST_RAW_SECONDS:
             return False
         self._number += 1
-        self._alive[self._number] = _Ghost(rank, raw_seconds, now, self._let_in[rank] + prompt_tokens)
+        self._alive[self._number] = _Ghost(rank, raw_seconds, told_seconds, now, tokens, prompt_tokens)
         self._of_rank[rank] += 1
-        self._push(self._tokens[rank], self._gained[rank] + tokens, self._number)
+        self._behind[rank].append(self._number)
         self._push(self._times, now + MOST_FACTOR * raw_seconds + SLACK_SECONDS, self._number)
         return True
 
-    def advance(self, now: float) -> list[Followed]:
-        """Return the ghosts that would have fit by now, and those that are given up."""
-        over: list[Followed] = []
-        for rank, followed in enumerate(self._of_rank):
-            if followed:
-                over += self._fit(rank, now)
+    def advance(self, now: float, room: Callable[[], Room], lets_in: LetsIn) -> list[Followed]:
+        """Return the ghosts that would have fit by now, and those that are given up.
+
+        Args:
+            now: clock reading.
+            room: asked once if a ghost comes to the second stage.
+            lets_in: asked of the first who has room before each replica.
+        """
+        self._step_forward(room)
+        for name, lines in self._lines.items():
+            for rank, line in enumerate(lines):
+                if line.targets or line.with_room:
+                    self._find_room(name, rank, line, lets_in, now)
+        over = [self._end(number, now) for number in dict.fromkeys(self._over) if number in self._alive]
+        self._over.clear()
+        self.fitted += len(over)
         while self._times and self._times[0][0] <= now:
             number = heappop(self._times)[1]
             if number in self._alive:
@@ -128,24 +172,43 @@ class Ghosts:
                 over.append(self._end(number, now))
         return over
 
-    def _fit(self, rank: int, now: float) -> list[Followed]:
-        fit = []
-        waiting, prompts = self._tokens[rank], self._prompts[rank]
-        while waiting and waiting[0][0] <= self._gained[rank]:
-            number = heappop(waiting)[1]
-            if number in self._alive:
-                self._push(prompts, self._alive[number].prompt_target, number)
-        while prompts and prompts[0][0] <= self._let_in[rank]:
-            number = heappop(prompts)[1]
-            if number in self._alive:
-                self.fitted += 1
-                fit.append(self._end(number, now))
-        return fit
+    def _step_forward(self, room: Callable[[], Room]) -> None:
+        """Let the ghosts before which nobody waits any more look for room."""
+        free: list[tuple[str, int]] | None = None
+        first: float = float("inf")  # number of who has waited longest, of the ranks so far
+        for rank, behind in enumerate(self._behind):
+            if self._waiting[rank]:
+                first = min(first, next(iter(self._waiting[rank].values())))
+            while behind and behind[0] < first:
+                number = behind.popleft()
+                if number not in self._alive:
+                    continue
+                free = list(room()) if free is None else free
+                for name, tokens in free:
+                    line = self._lines_of(name)[rank]
+                    self._push(line.targets, line.gained + self._alive[number].tokens - tokens, number)
+
+    def _find_room(self, name: str, rank: int, line: _Line, lets_in: LetsIn, now: float) -> None:
+        while line.targets and line.targets[0][0] <= line.gained:
+            line.with_room.append(heappop(line.targets)[1])
+        while line.with_room:
+            ghost = self._alive.get(line.with_room[0])
+            if ghost is not None:
+                if not lets_in(name, rank, ghost.prompt_tokens, now):
+                    return
+                self._over.append(line.with_room[0])
+            line.with_room.popleft()
+
+    def _lines_of(self, replica: str) -> list[_Line]:
+        lines = self._lines.get(replica)
+        if lines is None:
+            lines = self._lines[replica] = [_Line() for _ in range(SERVICE_RANKS)]
+        return lines
 
     def _end(self, number: int, now: float) -> Followed:
         ghost = self._alive.pop(number)
         self._of_rank[ghost.rank] -= 1
-        return Followed(ghost.rank, ghost.raw_seconds, now - ghost.refused_at)
+        return Followed(ghost.rank, ghost.raw_seconds, ghost.told_seconds, now - ghost.refused_at)
 
     def _push(self, heap: _Targets, target: float, number: int) -> None:
         """Push, and throw out what is over when that is most of a heap, so that none grows without bound."""

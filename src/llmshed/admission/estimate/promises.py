@@ -36,6 +36,16 @@ class PromisedWork:
         self._advance(now)
         self._released_rate += tokens / RATE_SECONDS
 
+    def idled(self, now: float) -> None:
+        """Note that there was room since the last note: what is promised drained at the full pool's rate at least.
+
+        Nothing was released since nothing ran, which says nothing of the rate.
+        """
+        at = now if self._at is None else self._at
+        if now > at:
+            self._promised_tokens = max(0.0, self._promised_tokens - (now - at) * max(self._rate(), self._full_rate))
+        self._at = max(at, now)
+
     def book(self, tokens: int, full_tokens_per_second: float, now: float) -> None:
         """Promise that many tokens to a caller that is refused now.
 

@@ -237,6 +237,12 @@ class PrefillWindow:
         """Return the prefill rate that first tokens show; the profile's until they show one."""
         return self._rate.tokens_per_second
 
+    @property
+    def most_tokens_per_second(self) -> float:
+        """Return the rate at which prompts are let in at most: the measured one, and never above the bucket's."""
+        measured = self._rate.tokens_per_second
+        return measured if self._bucket is None else min(measured, self._bucket.tokens_per_second)
+
     def terms(self, now: float) -> WindowTerms:
         """Return the numbers that decide, for a verdict."""
         self._advance(now)

@@ -4,7 +4,8 @@ import math
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from llmshed.admission.estimate.delay import delay_terms
+from llmshed.admission.estimate.delay import delay_terms, raw_wait_seconds
+from llmshed.admission.estimate.factor import LearntFactor
 from llmshed.admission.options import Option
 from llmshed.admission.policy import LanePolicy
 from llmshed.admission.request import Lane, PriorityClass, Request, service_rank
@@ -65,18 +66,18 @@ class Outlook(NamedTuple):
     Args:
         share_of_rank: part of the waiting work of its own rank that goes before it.
         share: part of what comes free that others leave.
-        factor: learnt factor of its rank.
+        factor: learnt factor of its rank, which depends on the wait.
     """
 
     share_of_rank: float
     share: float
-    factor: float
+    factor: LearntFactor
 
 
 def outlook_of(asker: Asker, pool: Pool, now: float) -> Outlook:
     """Return what is the same on all replicas of the pool."""
     share = pool.learnt.share_left(asker.rank, asker.request.tenant, now, repeat=asker.repeat)
-    return Outlook(_share_of_rank(asker, pool), share, pool.learnt.factors[asker.rank].value(now))
+    return Outlook(_share_of_rank(asker, pool), share, pool.learnt.factors[asker.rank])
 
 
 def foresee(
@@ -100,13 +101,15 @@ def foresee(
     prefill = replica.window.wait_seconds(
         asker.lane, ahead.input_tokens, reservation.input_tokens, now, outlook.share, bulk_prompts
     )
+    release_seconds = math.inf if release is None else release
+    raw_seconds = raw_wait_seconds(release_seconds, prefill, outlook.share)
     delay = delay_terms(
         tokens_ahead=ahead.tokens,
         prefill_tokens_ahead=ahead.input_tokens,
-        release_seconds=math.inf if release is None else release,
+        release_seconds=release_seconds,
         prefill_seconds=prefill,
         share=outlook.share,
-        factor=outlook.factor,
+        factor=outlook.factor.at(raw_seconds, now),
         own_seconds=own_seconds(asker, option, replica, pool),
     )
     prompt_seconds = delay.own_seconds if asker.request.deadline is None else replica.own_seconds(reservation)

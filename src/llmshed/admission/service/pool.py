@@ -35,7 +35,7 @@ class Pool:
         self.name = name
         self.replicas: dict[str, AwaitedReplica] = {}
         self.queues = {lane: LaneQueue() for lane in QUEUED_LANES}
-        self.learnt = Learnt()
+        self.learnt = Learnt(self.replicas)
         self.look_at: float | None = None
         self.changed = False
         self._waiting: dict[int, Waiting] = {}
@@ -107,6 +107,7 @@ class Pool:
         self._waiting[waiting.key] = waiting
         self._options[waiting.key] = {waiting.replica: waiting.reservation}
         self._requests[waiting.rank] += 1
+        self.learnt.ghosts.joined(waiting.key, waiting.rank)
         self._sizes[waiting.rank].add(waiting.key, waiting.least_tokens)
         self._tell_bulk(now)
 
@@ -183,14 +184,16 @@ class Pool:
 
     def take(self, charge: Charge, replica: AwaitedReplica, verdict: Verdict, weight: float, now: float) -> None:
         """Charge a dispatched request to a replica, and to its tenant's share."""
+        self._note_idling(now)
         replica.take(charge, now)
         self.queues[charge.lane].served(charge.tenant, weight, charge.reservation.total_tokens)
-        self.learnt.dispatched(rank_of(verdict), charge.reservation, now)
+        self.learnt.dispatched(replica.spec.name, rank_of(verdict), charge.reservation, now)
 
     def give_back(self, replica: AwaitedReplica, key: int, now: float) -> Charge:
         """Free a request's charge; somebody may start now."""
+        self._note_idling(now)
         charge = replica.give_back(key, now)
-        self.learnt.released(charge.reservation.total_tokens, now)
+        self.learnt.released(replica.spec.name, charge.reservation.total_tokens, now)
         self.changed = True
         return charge
 
@@ -216,7 +219,7 @@ class Pool:
         tokens = prompts = 0.0
         for replica in self:
             if replica.up:
-                prompt_rate = replica.window.measured_tokens_per_second
+                prompt_rate = replica.window.most_tokens_per_second
                 own_seconds = input_tokens / prompt_rate
                 held_seconds = own_seconds + output_tokens * replica.decode_seconds_per_token
                 by_budget = replica.budget.safe_budget_tokens / held_seconds
@@ -225,25 +228,15 @@ class Pool:
                 prompts += prompt_rate
         return FullRates(max(tokens, 1.0), max(prompts, 1.0))
 
-    def note_accepted(self, verdict: Verdict) -> None:
-        """Note work that was dispatched or queued on its arrival."""
-        reservation = reservation_of(verdict)
-        self.learnt.ghosts.accepted(rank_of(verdict), reservation.total_tokens, reservation.input_tokens)
-
-    def note_withdrawn(self, waiting: Waiting) -> None:
-        """Note accepted work that left its queue without a dispatch."""
-        self.learnt.ghosts.withdrawn(waiting.rank, waiting.total_tokens, waiting.input_tokens)
-
     def note_refused(self, verdict: Verdict, now: float) -> None:
         """Promise room to a refused request, and follow it until it would have fit."""
-        if verdict.delay is None or verdict.lane is None or verdict.equation is None:
+        if verdict.delay is None or verdict.lane is None:
             return
         reservation = reservation_of(verdict)
         full = self.full_rates(verdict.lane, verdict.output_ceiling_tokens or 1, reservation)
-        lack_tokens = max(0, reservation.total_tokens - verdict.equation.headroom_tokens)
         self.learnt.promise(rank_of(verdict), reservation, full, now)
         if verdict.arrival is Arrival.FIRST:  # a repeat waits for others too, whom no ghost would see
-            self.learnt.follow(rank_of(verdict), verdict.delay, lack_tokens, now)
+            self.learnt.follow(rank_of(verdict), verdict.delay, reservation, now)
 
     def state(self, now: float) -> PoolState:
         """Return a frozen snapshot."""
@@ -283,11 +276,17 @@ class Pool:
         wrong += [f"request {w.key} waits for {w.replica}" for w in everyone if w.replica not in self.replicas]
         return wrong
 
+    def _note_idling(self, now: float) -> None:
+        """Note room that nobody came for, before what is charged changes."""
+        if not self._waiting and all(replica.at_ease for replica in self):
+            self.learnt.idled(now)
+
     def _uncharge(self, waiting: Waiting, now: float) -> None:
         self._charge(waiting, -1)
         self.changed = True  # those behind it may start
         del self._waiting[waiting.key]
         self._requests[waiting.rank] -= 1
+        self.learnt.ghosts.left(waiting.key, waiting.rank)
         del self._options[waiting.key]
         self._sizes[waiting.rank].discard(waiting.key)
         self._tell_bulk(now)

@@ -52,13 +52,15 @@ class Roster:
 
     def forget(self, name: str) -> None:
         """Drop a replica on which nothing is charged any more and for which nobody waits."""
-        del self.pool_of(name).replicas[name]
+        pool = self.pool_of(name)
+        pool.learnt.ghosts.forget(name)
+        del pool.replicas[name]
         del self.replicas[name]
 
     def change_budget(self, name: str, budget: ReplicaBudget, now: float) -> None:
         """Let a replica lend something else from now on; nothing that runs is evicted."""
         replica, pool = self.replicas[name], self.pool_of(name)
-        pool.learnt.ghosts.came_free(budget.safe_budget_tokens - replica.budget.safe_budget_tokens)
+        pool.learnt.ghosts.came_free(name, budget.safe_budget_tokens - replica.budget.safe_budget_tokens)
         self._renew(replica, budget, now)
         pool.changed = True
 

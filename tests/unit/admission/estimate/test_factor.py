@@ -122,3 +122,47 @@ def test_a_steady_stream_does_not_make_it_swing() -> None:
         if pair >= 3_000:
             seen.append(factor.value(pair / 10))
     assert 1.378 / 1.1 < min(seen) < max(seen) < 1.378 * 1.1
+
+
+def test_each_band_of_estimates_has_its_own_and_between_two_it_goes_straight() -> None:
+    """Short waits come out three times as long, long ones half as long; the middles are 0.5 s and 8 s, 2 s between."""
+    factor = LearntFactor()
+    for _ in range(200):
+        factor.learn(0.5, 1.5, 10.0)
+        factor.learn(8.0, 4.0, 10.0)
+    assert factor.at(0.5, 10.0) == pytest.approx(3.0, rel=0.06)
+    assert factor.at(8.0, 10.0) < 1.0
+    assert factor.at(1.0, 10.0) == pytest.approx((factor.at(0.5, 10.0) * factor.at(2.0, 10.0)) ** 0.5)
+    assert factor.at(0.001, 10.0) == factor.at(0.125, 10.0)
+    assert factor.at(1e9, 10.0) == factor.at(32.0, 10.0)
+
+
+def test_where_a_band_showed_nothing_all_stand_in() -> None:
+    factor = LearntFactor()
+    for second in range(100):
+        factor.learn(0.5, 1.0, float(second))
+    assert factor.at(32.0, 99.0) == pytest.approx(factor.value(99.0))
+
+
+def test_fifteen_pairs_bring_it_below_one() -> None:
+    """Of the five that are always remembered two are 1: a tenth of 5 + 15 pairs."""
+    factor = LearntFactor()
+    for pair in range(16):
+        assert factor.value(float(pair) * 0.001) >= 0.95
+        factor.learn(10.0, 6.0, float(pair) * 0.001)
+    assert factor.value(1.0) < 0.95
+
+
+def test_waits_beyond_what_was_told_raise_the_quantile_that_is_read() -> None:
+    """Ratios of 1 .. 3 in equal parts: the 0.9 quantile is 2.8, the 0.98 one 2.96, the 0.8 one 2.6."""
+    kept, missed, generous = LearntFactor(), LearntFactor(), LearntFactor()
+    for factor in (kept, missed, generous):
+        for pair in range(2_000):
+            factor.learn(2.0, 2.0 + 0.002 * pair, 10.0)
+    for _ in range(1_000):
+        missed.judge(1.0, 2.0)
+        generous.judge(2.0, 1.0)
+        kept.judge(0.01, 0.02)
+    told = [factor.value(10.0) for factor in (generous, kept, missed)]
+    assert told == [pytest.approx(quantile, rel=0.03) for quantile in (2.6, 2.8, 2.96)]
+    assert told == sorted(told)

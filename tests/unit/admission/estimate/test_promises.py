@@ -64,3 +64,15 @@ def test_a_clock_that_stands_changes_nothing() -> None:
     promised = PromisedWork()
     promised.book(4_000, 1_000.0, now=5.0)
     assert [promised.seconds(5.0), promised.seconds(5.0)] == pytest.approx([4.0, 4.0])
+
+
+def test_while_there_was_room_for_all_it_drained_at_the_full_pools_rate_and_the_mean_one_stays() -> None:
+    """8,000 less 5 s of 1,000 a second; releases of a busier pool before that are not forgotten over the silence."""
+    promised = PromisedWork()
+    promised.book(8_000, 1_000.0, now=0.0)
+    promised.idled(5.0)
+    assert promised.seconds(5.0) == pytest.approx(3.0)
+    promised.idled(4.0)
+    assert promised.seconds(5.0) == pytest.approx(3.0)
+    promised.idled(100.0)
+    assert promised.seconds(100.0) == 0.0

@@ -1,12 +1,9 @@
 """The queues of a pool and what its replicas are charged with for them."""
 
-import pytest
-
 from fakes.door import queueing_lanes, spec
 from fakes.pools import POLICY, pool_of, queued, running
 from llmshed.admission.request import Lane, PriorityClass
 from llmshed.admission.service.pool import Pool
-from llmshed.admission.verdict import Decision, Verdict
 
 INTERACTIVE, BULK = Lane.INTERACTIVE, Lane.BULK
 
@@ -135,8 +132,3 @@ def test_an_invariant_that_is_broken_is_told() -> None:
     replica.shadow = waiting
     pool.queues[INTERACTIVE].leave(1)
     assert any("holds the shadow reservation" in sentence for sentence in pool.check())
-
-
-def test_a_verdict_without_a_lane_charges_nothing() -> None:
-    with pytest.raises(ValueError, match="names"):
-        pool_of().note_accepted(Verdict(Decision.QUEUE))
