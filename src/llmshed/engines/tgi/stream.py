@@ -130,9 +130,12 @@ class OpenAIStreamReader(TgiStreamReader):
             return
         self._plain_index = None
         super().feed(data)
-        # Several sequences take turns, so that no event repeats the last one.
-        plain = begins_an_event and self._plain_index is not None and self._sequences == 1
-        self._repeated = RepeatedEvent.of(data, self._text_key) if plain else None
+        self._repeated = self._learnt(data) if begins_an_event else None
+
+    def _learnt(self, data: bytes) -> RepeatedEvent | None:
+        """Return what repeats of these bytes look like; several sequences take turns, so that none repeats the last."""
+        plain = self._plain_index is not None and self._sequences == 1
+        return RepeatedEvent.of(data, self._text_key) if plain else None
 
     def _done(self) -> None:
         self._complete()

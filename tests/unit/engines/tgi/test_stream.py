@@ -4,6 +4,7 @@ import json
 from itertools import pairwise
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -253,8 +254,16 @@ def test_an_event_that_repeats_another_counts_as_if_it_had_been_parsed(
 
 def test_a_stream_of_repeats_is_parsed_where_it_says_something_new(monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[bytes] = []
-    loads = stream.orjson.loads
-    monkeypatch.setattr(stream.orjson, "loads", lambda data: (parsed.append(data), loads(data))[1])
+
+    class Parser:
+        JSONDecodeError = orjson.JSONDecodeError
+
+        @staticmethod
+        def loads(data: bytes) -> Any:
+            parsed.append(data)
+            return orjson.loads(data)
+
+    monkeypatch.setattr(stream, "orjson", Parser)
     seen = facts(*(with_text(b"%d" % number) for number in range(50)), chunk("stop", usage=usage(60)), DONE)
     assert seen == StreamFacts(data_events=52, output_tokens=60, complete=True, finish_reason="stop")
     assert len(parsed) == 2
