@@ -30,7 +30,9 @@ async def gate() -> AsyncIterator[House]:
         yield running
 
 
-@pytest.mark.parametrize("number", [200, pytest.param(2_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "number", [200, pytest.param(1_000, marks=pytest.mark.slow), pytest.param(10_000, marks=pytest.mark.soak)]
+)
 async def test_no_id_and_no_path_adds_a_line_to_an_answer(gate: House, number: int) -> None:
     draw = Random(8)  # noqa: S311 - a seed, so that a failure can be repeated
     gates = asyncio.Semaphore(20)
@@ -59,7 +61,7 @@ def _is_the_clients_or_fresh(answer: Answer, sent: bytes) -> None:
 
 async def test_names_of_models_stay_out_of_the_answer(gate: House) -> None:
     draw = Random(8)  # noqa: S311 - a seed, so that a failure can be repeated
-    for _ in range(100):
+    for _ in range(40):
         name = "canary" + b"".join(draw.choices(PIECES, k=3)).decode("utf-8", "replace")
         body = {"model": name, "messages": [{"role": "user", "content": "x"}]}
         (answer,) = answers(await talk(gate.port, request_bytes("/v1/chat/completions", body, "Connection: close")))

@@ -46,9 +46,9 @@ def _request(method: str, target: str, key: str | None, *, last: bool) -> bytes:
 
 
 async def _walk(port: int, key: str | None) -> dict[tuple[str, str], int]:
-    """Return the status of every method on every path, and of GET and POST on every spelling."""
+    """Return the status of every method on every path, and of GET on every spelling."""
     asked = {(method, path) for path in PATHS for method in METHODS}
-    asked |= {(method, target) for path in PATHS for target in _spellings(path) for method in ("GET", "POST")}
+    asked |= {("GET", target) for path in PATHS for target in _spellings(path)}
     order = sorted(item for item in asked if item[1].startswith(("/", "http:")))
     statuses: dict[tuple[str, str], int] = {}
     for start in range(0, len(order), AT_ONCE):
@@ -62,7 +62,7 @@ async def _walk(port: int, key: str | None) -> dict[tuple[str, str], int]:
 async def test_without_a_key_nothing_is_open_but_what_is_open_by_name(tmp_path: Path) -> None:
     async with house(tenant(tmp_path, "acme")) as gate:
         statuses = await _walk(gate.port, None)
-        assert len(statuses) > 1_000
+        assert len(statuses) > 800
         open_ = {item: status for item, status in statuses.items() if _path(item[1]) in OPEN}
         assert statuses == dict.fromkeys(statuses, 401) | open_
         assert {method: status for (method, target), status in open_.items() if target == "/health"} == (

@@ -53,7 +53,7 @@ def _spoofs(number: int) -> Iterator[tuple[list[tuple[str, str]], dict[str, Any]
         yield headers, body
 
 
-@pytest.mark.parametrize("number", [60, pytest.param(1_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("number", [40, pytest.param(1_000, marks=pytest.mark.slow)])
 async def test_no_claim_raises_the_class_the_intent_or_thetenant(tmp_path: Path, number: int) -> None:
     async with house("".join(tenant(tmp_path, name, more) for name, (more, *_) in TENANTS.items())) as gate:
         gates = asyncio.Semaphore(20)
