@@ -15,17 +15,18 @@ of its lane got, and how many tokens it must have produced since its first one. 
     prefill      prompt tokens ahead / rate at which the prefill window lets them in
     share        1 - part of what came free that higher classes took, at least 0.02                       (share.py)
                  for a repeat also less the part that first arrivals of its tenant ask for                (own_share.py)
-    f            learnt factor of lane and class, in 0.5 .. 4                                             (factor.py)
+    f            learnt factor of lane, class and length of the wait, in 0.5 .. 4                         (factor.py)
 
     wait         max(release / share, prefill) x f                                                        (delay.py)
 
-f follows the pairs of estimate and real wait so that 90 % of real waits are within the estimate. Refused requests teach
-it too: a sample of them is followed until they would have fit                                            (ghosts.py).
+f follows the pairs of estimate and real wait, and how many of the waits told were kept, so that 90 % of real waits are
+within the estimate. Refused requests teach it too: a sample of them is followed until they would have fit (ghosts.py).
 
 Retry-After adds the room that earlier refusals of its rank were told about: W reserved tokens that drain at the release
-rate m, and the V prompt tokens of the same that drain at the rate v of prompts, whichever takes longer:
+rate m, and the V prompt tokens of the same that drain at the rate v of prompts, whichever takes longer, with a quarter
+to spare:
 
-    Retry-After  wait + max(W / m, V / v)                                                                 (promises.py)
+    Retry-After  wait + 1.25 max(W / m, V / v)                                                            (promises.py)
 
 docs/delay-estimate.md says the same for operators, with the bounds and their reasons.
 """

@@ -13,7 +13,7 @@ other, so a longer raw estimate does not suddenly have a much shorter wait.
 
 A quantile of what was lags behind what comes. So which quantile is read follows what came of the waits that were told:
 each that was not within its estimate raises it by nine times what each of the others lowers it by, as adaptive
-conformal inference does, which holds 90 % over any long run where some quantile does.
+conformal inference does, and never below 0.9.
 
 Some pairs are always remembered, so that a first wait does not rule, and a factor that nothing has confirmed for long
 goes back to 1. Their own 0.9 quantile is 1, and most of them are below it: 15 pairs and not 45 bring a factor down.
@@ -23,11 +23,11 @@ from math import exp, log, log2
 
 COVERED_RATIO = 0.9
 """Part of the waits that the estimate shall cover."""
-LEAST_LEVEL = 0.8
+LEAST_LEVEL = COVERED_RATIO
 MOST_LEVEL = 0.98
-"""Bounds of the quantile that is read for it."""
+"""Bounds of the quantile that is read for it: where more than 90 % were kept, the next burst may be another."""
 LEVEL_STEP = 0.005
-"""How far a wait moves it: 18 in a row that were too long from 0.9 to its highest, and some 150 that kept back."""
+"""How far a wait moves it: 18 in a row that were not kept from 0.9 to its highest, and 160 that were back."""
 LEAST_FACTOR = 0.5
 MOST_FACTOR = 4.0
 """Bounds: beyond them the terms of the estimate are wrong, and a factor would only hide that."""

@@ -233,13 +233,11 @@ class PrefillWindow:
         return tokens / self._rate.tokens_per_second
 
     @property
-    def measured_tokens_per_second(self) -> float:
-        """Return the prefill rate that first tokens show; the profile's until they show one."""
-        return self._rate.tokens_per_second
-
-    @property
     def most_tokens_per_second(self) -> float:
-        """Return the rate at which prompts are let in at most: the measured one, and never above the bucket's."""
+        """Return the rate at which prompts are let in at most.
+
+        What first tokens show, the profile's until they show one, and never above the profile's where there is one.
+        """
         measured = self._rate.tokens_per_second
         return measured if self._bucket is None else min(measured, self._bucket.tokens_per_second)
 

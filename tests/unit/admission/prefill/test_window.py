@@ -89,7 +89,7 @@ def test_an_answer_that_is_not_streamed_makes_room_when_its_prefill_is_over_as_p
     assert not here.admits(INTERACTIVE, 4_000, 0.49)
     assert here.ready_at(INTERACTIVE, 4_000, 0.2) == 0.5
     assert here.admits(INTERACTIVE, 4_000, 0.5)
-    assert here.measured_tokens_per_second == 10_000
+    assert here.most_tokens_per_second == 10_000
 
 
 def test_an_unread_prompt_gives_everything_back() -> None:
@@ -211,8 +211,8 @@ def test_first_tokens_behind_each_other_move_the_measured_rate() -> None:
         take(here, key, 2_600)
     for key in range(3):
         here.first_token(key, 0.13 * (key + 1))
-    assert here.measured_tokens_per_second > 10_500
-    assert here.prefill_seconds(1_000) == pytest.approx(1_000 / here.measured_tokens_per_second)
+    assert here.prefill_seconds(10_500) < 1.0
+    assert here.most_tokens_per_second == 10_000, "no more than the profile's is let in"
 
 
 def test_other_numbers_keep_debts_and_what_is_in_flight() -> None:
