@@ -112,7 +112,6 @@ TGI_RAISES: dict[int | Reason, str] = {
     0: "ValidationError",
     404: "-",  # the native routes name no model
     401: "UnknownError",
-    403: "UnknownError",
     429: "OverloadedError",
     503: "OverloadedError",
     **dict.fromkeys((500, 502, 504, 200), "GenerationError"),
@@ -163,7 +162,7 @@ CLIENTS = (
         {"tgi_chat": True, "tgi_generate": False, "tgi_generate_stream": False},
         (HERE,),
         {},
-        TGI_RAISES | {403: "ShardNotReadyError"},
+        TGI_RAISES,
     ),
     Client(
         "urllib3, `Retry(2, allowed_methods=None)`",

@@ -136,6 +136,14 @@ async def test_openai_sees_what_is_too_long_and_what_must_wait(gate: House, open
         await running.close()
 
 
+async def test_only_streams_of_the_openai_routes_end_with_done(gate: House) -> None:
+    key = {"Authorization": f"Bearer {KEY}"}
+    native = await gate.post("/generate_stream", {"inputs": "The sea", "parameters": {"max_new_tokens": TOKENS}}, key)
+    chat = await gate.post("/v1/chat/completions", {"messages": MESSAGES, "max_tokens": TOKENS, "stream": True}, key)
+    assert (native.status, native.body.count(b"data:"), b"[DONE]" in native.body) == (200, TOKENS, False)
+    assert chat.body.endswith(b"data: [DONE]\n\n")
+
+
 # What huggingface_hub asks of the native routes and the chat route.
 
 

@@ -178,9 +178,9 @@ def _error_type(problem: Problem) -> str:
         return one_line(problem.error_type, 100)
     kind = _kind(problem)
     match kind:
-        case ErrorKind.REQUEST | ErrorKind.CONFLICT:
-            return "validation"
-        case ErrorKind.AUTHENTICATION | ErrorKind.PERMISSION | ErrorKind.NOT_FOUND:
+        case ErrorKind.REQUEST | ErrorKind.CONFLICT | ErrorKind.PERMISSION:
+            return "validation"  # of a 403 without it text-generation says that a shard is not ready
+        case ErrorKind.AUTHENTICATION | ErrorKind.NOT_FOUND:
             return kind.removesuffix("_error")  # no word of TGI's fits, so its clients go by the status
         case ErrorKind.RATE:
             return "overloaded"

@@ -135,7 +135,7 @@ def test_the_documented_types_go_with_each_status(reason: Reason) -> None:
     expected = {
         400: ("invalid_request_error", "validation"),
         401: ("authentication_error", "authentication"),
-        403: ("permission_error", "permission"),
+        403: ("permission_error", "validation"),
         404: ("not_found_error", "not_found"),
         405: ("invalid_request_error", "validation"),
         413: ("invalid_request_error", "validation"),
