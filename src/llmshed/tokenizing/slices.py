@@ -28,7 +28,7 @@ from llmshed.tokenizing.structure import UNPROVED, steps, structure
 
 SLICE_CHARACTERS: Final = 32_768
 """Characters after which the next cut is taken: some 20 ms of counting, besides which the cost of a slice vanishes."""
-MOST_WHOLE_BYTES: Final = 655_360
+MOST_WHOLE_BYTES: Final = 600_000
 """Longest text that is counted where texts are not cut: about a second of a thread, and 300 MB of memory."""
 MOST_UNCUT_BYTES: Final = 524_288
 """Longest stretch without a place for a cut where texts are: no text that somebody wrote has one half as long."""
