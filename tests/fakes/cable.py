@@ -10,14 +10,16 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 HERE, THERE = "198.18.77.1", "198.18.77.2"
 """Addresses of the range that is kept for tests (RFC 2544)."""
+_numbers = count()  # a host goes some time after its last socket, so the next one has another name
 _NEW_NETWORK = 0x40000000  # CLONE_NEWNET of sched.h
 
 
@@ -51,21 +53,21 @@ def other_host() -> Iterator[OtherHost]:
     """Make a host and a cable to it; both are gone afterwards."""
     if shutil.which("ip") is None or os.geteuid() != 0:
         pytest.skip("a network namespace needs root and the program `ip` (Debian: iproute2)")
-    host = OtherHost(f"llmshed-{os.getpid()}", f"lf{os.getpid()}")
-    near = f"ln{os.getpid()}"
-    try:
-        _ip("netns", "add", host.name)
-    except subprocess.CalledProcessError as error:
-        pytest.skip(f"no network namespace can be made here: {error.stderr.decode().strip()}")
-    try:
+    mark = f"{os.getpid() % 100_000}x{next(_numbers)}"
+    host, near = OtherHost(f"llmshed-{mark}", f"lf{mark}"), f"ln{mark}"
+    with ExitStack() as undoing:
+        try:
+            _ip("netns", "add", host.name)
+        except subprocess.CalledProcessError as error:
+            pytest.skip(f"no network namespace can be made here: {error.stderr.decode().strip()}")
+        undoing.callback(_ip, "netns", "delete", host.name)
         _ip("link", "add", near, "type", "veth", "peer", "name", host.device, "netns", host.name)
+        undoing.callback(_ip, "link", "delete", near)  # and with it its other end
         _ip("address", "add", f"{HERE}/30", "dev", near)
         _ip("link", "set", near, "up")
         _ip("-n", host.name, "address", "add", f"{THERE}/30", "dev", host.device)
         _ip("-n", host.name, "link", "set", host.device, "up")
         yield host
-    finally:
-        _ip("netns", "delete", host.name)  # and with it both ends of the cable
 
 
 def _ip(*arguments: str) -> None:

@@ -7,6 +7,7 @@ with what the gateway did to each kind.
 
 import asyncio
 import json
+import random
 import resource
 import signal
 import sys
@@ -17,6 +18,8 @@ BODY = HEADERS + b"Content-Length: 100000\r\n\r\n{"
 FIRST = {"idle": b"", "headers": HEADERS, "bodies": BODY}
 PIECE = {"idle": b"", "headers": b"x", "bodies": b" "}
 COME_AT_ONCE = 100
+COME_WITHIN_SECONDS = 10.0
+"""They come one by one, so that they do not all speak, and are not all closed, in the same moment."""
 
 
 class Crowd:
@@ -31,6 +34,7 @@ class Crowd:
     async def be(self, kind: str) -> None:
         """Be one such client again and again."""
         loop = asyncio.get_running_loop()
+        await asyncio.sleep(random.uniform(0.0, COME_WITHIN_SECONDS))  # noqa: S311 - only spread
         while True:
             try:
                 async with self._coming:

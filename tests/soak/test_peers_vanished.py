@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,16 +43,14 @@ TOKEN = b'data: {"index":1,"token":{"id":5,"text":" a","logprob":-0.5,"special":
 @pytest.mark.timeout(180)
 async def test_clients_that_vanish_are_let_go(tmp_path: Path) -> None:
     """In a stream, before the first byte, in the queue, within a body, and while their connections are idle."""
-    with other_host() as host:
+    with other_host() as host, ExitStack() as sockets:
         listening = ("--listen", f"{HERE}:0")
         async with simulate(*REPLICA) as replica, serve(tmp_path, CONFIG.format(replica), *listening) as served:
             descriptors = served.program.descriptors()
-            sockets = []
 
             async def come(sent: bytes, answered: bytes = b"") -> None:
                 loop = asyncio.get_running_loop()
-                made = host.new_socket()
-                sockets.append(made)
+                made = sockets.enter_context(host.new_socket())
                 await loop.sock_connect(made, (HERE, served.port))
                 await loop.sock_sendall(made, sent)
                 said = b""
@@ -78,9 +77,7 @@ async def test_clients_that_vanish_are_let_go(tmp_path: Path) -> None:
             assert took <= PROMISED_SECONDS
             assert took + closed <= PROMISED_SECONDS + 1.0
             ended = {line["ending"] for line in served.decisions() if line["route"] != "/v1/models"}
-            assert ended == {"cancelled"}
-            for made in sockets:
-                made.close()
+            assert ended == {"cancelled", "refused"}  # the latter within their bodies, for which they took too long
 
 
 @pytest.mark.soak
@@ -114,11 +111,10 @@ async def test_replicas_that_vanish_are_given_up() -> None:
                     got = await gate.post(path, asked | {"inputs": inputs})
                     return time.monotonic(), got  # noqa: TID251 - the kernel's timers are what is measured
 
-                await gate.post("/generate", asked)  # its connection is idle and kept
                 answers["stream"] = asyncio.ensure_future(timed("/generate_stream", "Hello"))
                 answers["silent"] = asyncio.ensure_future(timed("/generate", "silent"))
-                await until(lambda: len(engine.asked) >= 4)
-                await asyncio.sleep(0.5)
+                await until(lambda: {asked.path for asked in engine.asked} >= {"/generate_stream", "/generate"})
+                await gate.post("/generate", asked)  # its connection is idle and kept
                 host.cut()
                 began = time.monotonic()  # noqa: TID251 - as above
                 answers["kept connection"] = asyncio.ensure_future(timed("/generate", "Hello"))
