@@ -9,7 +9,12 @@ import pytest
 
 from fakes.engine import Conversation, Script, ScriptedEngine
 from fakes.front import Front, with_front
+from fakes.upstreams import Client, with_upstream
 from fakes.wire import Answer, answers, talk
+from llmshed.config.server import UpstreamSettings
+from llmshed.gateway.relay.aiohttp_upstream import AiohttpUpstream
+from llmshed.gateway.relay.plain_upstream import PlainUpstream
+from llmshed.gateway.relay.upstream import UpstreamClient, read_whole
 
 OK = b"HTTP/1.1 200 OK\r\n"
 PLAIN = b"Content-Type: application/json\r\n"
@@ -199,3 +204,30 @@ async def test_fields_of_one_hop_end_there_in_both_directions(front: Front) -> N
     assert not {name.lower() for name in HOPS} & set(asked.headers)
     assert "transfer-encoding" not in asked.headers
     assert int(asked.headers["content-length"]) == len(asked.body)
+
+
+@with_upstream
+async def test_trailers_of_one_answer_never_reach_the_next(upstream: UpstreamClient) -> None:
+    async def script(conversation: Conversation) -> None:
+        first = len(engine.asked) == 1
+        trailed = CHUNKED + b"\r\n" + CHUNKS[:-2] + b"X-Canary: 1\r\nContent-Type: text/canary\r\n\r\n"
+        await conversation.raw(OK + PLAIN + (trailed if first else LENGTH + b"\r\n" + BODY))
+
+    async with ScriptedEngine(script) as engine:
+        for _ in range(2):
+            answer = await upstream.send(engine.url, b"{}", {})
+            assert await read_whole(answer) == BODY
+            assert "canary" not in str(answer.headers).lower()
+
+
+@pytest.mark.parametrize("client", [AiohttpUpstream, PlainUpstream])
+async def test_a_pooled_connection_has_no_timer_of_its_former_use(client: Client) -> None:
+    async def script(conversation: Conversation) -> None:
+        if len(engine.asked) == 2:
+            await asyncio.sleep(0.15)
+        await conversation.whole(BODY)
+
+    async with ScriptedEngine(script) as engine, client(UpstreamSettings(connect_timeout_seconds=0.1)) as upstream:
+        for _ in range(2):
+            assert await read_whole(await upstream.send(engine.url, b"{}", {})) == BODY
+        assert engine.connections == 1
