@@ -155,12 +155,6 @@ class Visit:
             # What a second replica is asked for is no arrival, so this is of the first verdict.
             arrival=None if first is None else first.arrival,
             estimated_queue_seconds=self._estimated_seconds,
-        )
-        line = replace(line, decision=_unjudged(ending)) if verdict is None else line.with_verdict(verdict)
-        return replace(
-            line,
-            decision=Decision.QUEUE if self._left_queue else line.decision,
-            reason=self._reason(verdict),
             would=None if self.would is None else self.would.decision,
             would_reason=None if self.would is None else self.would.reason,
             model=self.model,
@@ -178,6 +172,12 @@ class Visit:
             prefix_blocks=() if asked is None else asked.prefix_blocks,
             waits=self._waits(now),
         )
+        line = replace(line, decision=_unjudged(ending)) if verdict is None else line.with_verdict(verdict)
+        decision = Decision.QUEUE if self._left_queue else line.decision
+        reason = self._reason(verdict)
+        if (decision, reason) == (line.decision, line.reason):
+            return line  # of nearly every request; a copy of so many fields is dear
+        return replace(line, decision=decision, reason=reason)
 
     @property
     def _estimated_seconds(self) -> float | None:
