@@ -13,12 +13,12 @@ from llmshed.tokenizing.bombs import BOMBS
 from llmshed.tokenizing.load import find
 from llmshed.tokenizing.paces import paces
 from llmshed.tokenizing.selftest import MOST_BYTES, MOST_RATIO, ratios_to_prose
-from llmshed.tokenizing.slices import MOST_EXPANDED_BYTES, MOST_UNCUT_BYTES, MOST_WHOLE_BYTES
+from llmshed.tokenizing.slices import MOST_EXPANDED_BYTES, MOST_UNCUT_BYTES
 
 Find = Callable[[str], Path]
 
 SIZES = (16_384, 131_072, 1_048_576)
-BODY_BYTES = (MOST_EXPANDED_BYTES, MOST_UNCUT_BYTES, MOST_WHOLE_BYTES, 2_000_000)
+BODY_BYTES = (MOST_EXPANDED_BYTES, MOST_UNCUT_BYTES, 2_000_000)
 LARGEST_MODEL_TOKENS = 131_072
 STEP_SECONDS = 2.0
 SCRIPT = Path(__file__).parents[1] / "fakes" / "bomb_steps.py"

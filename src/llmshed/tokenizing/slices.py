@@ -28,10 +28,10 @@ from llmshed.tokenizing.structure import UNPROVED, steps, structure
 
 SLICE_CHARACTERS: Final = 32_768
 """Characters after which the next cut is taken: some 20 ms of counting, besides which the cost of a slice vanishes."""
-MOST_WHOLE_BYTES: Final = 600_000
-"""Longest text that is counted where texts are not cut: about a second of a thread, and 300 MB of memory."""
 MOST_UNCUT_BYTES: Final = 524_288
-"""Longest stretch without a place for a cut where texts are: no text that somebody wrote has one half as long."""
+"""Longest stretch without a place for a cut: about a second of a thread, and 220 MB where memory is worst.
+
+No text that somebody wrote has one half as long; but where texts are not cut at all, it is the longest text."""
 MOST_EXPANDED_BYTES: Final = 131_072
 """The same where a normaliser may make 18 characters of one, as NFKC does of U+FDFA, an Arabic phrase."""
 _EXPANDING: Final = frozenset({"NFKC", "NFKD", "Precompiled"})
@@ -134,13 +134,12 @@ class Slicer:
 def slicer(described: Mapping[str, Any]) -> Slicer:
     """Return what cuts the texts of a tokenizer.json, as it was adapted; without cuts where `refusal` says why."""
     forms = {step["type"] for step in steps(described.get("normalizer"), "normalizers")}
-    expands = bool(forms & _EXPANDING)
+    most = MOST_EXPANDED_BYTES if forms & _EXPANDING else MOST_UNCUT_BYTES
     if refusal(described) is not None:
-        return Slicer(None, MOST_EXPANDED_BYTES if expands else MOST_WHOLE_BYTES)
+        return Slicer(None, most)
     stages = _stages(described)
     in_lines = any(stage.takes_spaces and stage.takes_lines for stage in stages) and all(s.takes_lines for s in stages)
-    cut = _AT_SPACES_AND_LINES if in_lines else _AT_SPACES
-    return Slicer(cut, MOST_EXPANDED_BYTES if expands else MOST_UNCUT_BYTES)
+    return Slicer(_AT_SPACES_AND_LINES if in_lines else _AT_SPACES, most)
 
 
 def refusal(described: Mapping[str, Any]) -> str | None:
