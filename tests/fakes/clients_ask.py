@@ -74,7 +74,8 @@ def hub_chat(job: Job) -> str | None:
 
 def hub_chat_stream(job: Job) -> str:
     asked = {"model": job["model"], "max_tokens": job["tokens"]}
-    return _joined(_hub_openai(job).chat_completion(_messages(job), stream=True, **asked))
+    client = _hub_openai(job)  # a stream is closed with its client
+    return _joined(client.chat_completion(_messages(job), stream=True, **asked))
 
 
 def hub_generate(job: Job) -> str:
@@ -82,7 +83,8 @@ def hub_generate(job: Job) -> str:
 
 
 def hub_generate_stream(job: Job) -> str:
-    return "".join(_hub_native(job).text_generation(job["prompt"], max_new_tokens=job["tokens"], stream=True))
+    client = _hub_native(job)
+    return "".join(client.text_generation(job["prompt"], max_new_tokens=job["tokens"], stream=True))
 
 
 def _hub_openai(job: Job) -> Any:

@@ -14,6 +14,7 @@ import aiohttp
 from fakes.clients import Environment, Job, Report
 from fakes.clients_states import State, write_key
 from fakes.clients_table import CLIENTS, Client, Told
+from fakes.house import house
 from fakes.programs import Served, serve, simulate
 
 NOWHERE = "http://127.0.0.1:9"
@@ -112,6 +113,15 @@ def wrong(cells: Sequence[Cell]) -> list[str]:
     ]
 
 
+async def served(environment: Environment) -> list[Report]:
+    """Let every client of the environment ask a gateway that has room, each in all its ways."""
+    asks = {name for row in CLIENTS if environment in row.environments for name in row.asks}
+    async with house() as gate:
+        with environment.client() as client:
+            jobs = [Job(f"served-{name}", name, gate.data, tokens=5) for name in sorted(asks)]
+            return await asyncio.to_thread(client.ask, jobs)
+
+
 async def broken_streams(environment: Environment, place: Path) -> list[Report]:
     """Let every client that streams read of a gateway whose process is then killed, and return what they say."""
     rows = [row for row in CLIENTS if environment in row.environments and not row.options]
@@ -119,19 +129,19 @@ async def broken_streams(environment: Environment, place: Path) -> list[Report]:
     replica = ("--output-mean", "ceiling", "--step-seconds", "0.02", "--max-concurrent-requests", "64")
     async with (
         simulate(*replica) as url,
-        serve(place, f'[[pools]]\nreplicas = [{{ name = "r1", url = "{url}" }}]') as served,
+        serve(place, f'[[pools]]\nreplicas = [{{ name = "r1", url = "{url}" }}]') as gateway,
     ):
         with environment.client() as client:
-            jobs = [Job(f"cut-{name}", name, served.data, tokens=900) for name in asks]
+            jobs = [Job(f"cut-{name}", name, gateway.data, tokens=900) for name in asks]
             asking = asyncio.ensure_future(asyncio.to_thread(client.ask, jobs))
-            while await _running(served) < len(jobs):  # noqa: ASYNC110 - what is waited for is another process
+            while await _running(gateway) < len(jobs):  # noqa: ASYNC110 - what is waited for is another process
                 await asyncio.sleep(0.05)
             await asyncio.sleep(0.5)  # so that each has read some of its stream
-            served.program.signal(signal.SIGKILL)
+            gateway.program.signal(signal.SIGKILL)
             return await asking
 
 
-async def _running(served: Served) -> float:
-    async with aiohttp.ClientSession() as session, session.get(f"{served.admin}/metrics") as page:
+async def _running(gateway: Served) -> float:
+    async with aiohttp.ClientSession() as session, session.get(f"{gateway.admin}/metrics") as page:
         lines = (await page.text()).splitlines()
     return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith("llmshed_active_sequences{"))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fakes.clients import Environment, Job
-from fakes.clients_running import broken_streams, cells_of, wrong
+from fakes.clients_running import broken_streams, cells_of, served, wrong
 from fakes.clients_states import STATES
 from fakes.clients_table import CLIENTS, HERE, LITELLM
 from fakes.counting_spy import CountingSpy
@@ -23,6 +23,13 @@ async def test_clients_do_what_the_table_says(environment: Environment, tmp_path
     cells = await cells_of(environment, STATES, tmp_path)
     assert wrong(cells) == []
     assert cells
+
+
+@pytest.mark.parametrize("environment", [HERE, *ENVIRONMENTS], ids=lambda environment: environment.name)
+async def test_clients_are_served_where_there_is_room(environment: Environment) -> None:
+    reports = await served(environment)
+    assert reports
+    assert [report for report in reports if not report.text] == []
 
 
 @pytest.mark.parametrize("environment", [HERE, *ENVIRONMENTS], ids=lambda environment: environment.name)
