@@ -291,3 +291,13 @@ async def test_clients_that_keep_their_connection_are_served_on_it() -> None:
                 assert response.status == 200
         connections = len([*session.connector._conns.values()]) if session.connector else 0
         assert connections == 1
+
+
+async def test_a_refusal_before_a_body_that_has_arrived_keeps_the_connection() -> None:
+    async with house() as gate, aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=1)) as session:
+        statuses = []
+        for path in ("/nowhere", "/nowhere", "/generate"):
+            async with session.post(f"{gate.data}{path}", json=NATIVE) as response:
+                assert "close" not in response.headers.get("connection", "")
+                statuses.append(response.status)
+        assert statuses == [404, 404, 200]

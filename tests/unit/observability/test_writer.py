@@ -41,6 +41,25 @@ def writer(path: Path, drops: Drops) -> Iterator[LineWriter]:
     made.close()
 
 
+def test_lines_of_one_moment_are_written_together(
+    path: Path, writer: LineWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writes: list[bytes] = []
+    write_now = os.write
+
+    def counted(descriptor: int, data: Any) -> int:
+        writes.append(bytes(data))
+        return write_now(descriptor, data)
+
+    monkeypatch.setattr("llmshed.observability.writer.GATHER_SECONDS", 30.0)
+    monkeypatch.setattr("llmshed.observability.writer.os.write", counted)
+    for number in range(5):
+        writer.write(b"line %d\n" % number)
+    assert writer.flush(5)
+    assert writes == [b"line 0\nline 1\nline 2\nline 3\nline 4\n"]
+    assert path.read_bytes() == writes[0]
+
+
 def test_lines_are_appended_in_order_to_what_the_file_held(path: Path, writer: LineWriter, drops: Drops) -> None:
     path.write_bytes(b"old\n")
     for number in range(5):

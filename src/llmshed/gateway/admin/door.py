@@ -35,7 +35,7 @@ class AdminDoor:
         contract = self._house.gateway.snapshot.contract
         answer = contract.refusal(problem, Dialect.NATIVE, request_id_of(request.headers))
         response = web.Response(status=answer.status, headers=answer.headers, body=answer.body)
-        if not request.content.at_eof() or not well_framed:
+        if not request.content.is_eof() or not well_framed:
             response.force_close()
         return response
 

@@ -110,7 +110,7 @@ class DataDoor:
         visit.status = answer.status
         visit.told_wait_seconds = answer.retry_after_seconds
         response = web.Response(status=answer.status, headers=answer.headers, body=answer.body)
-        if not request.content.at_eof() or not visit.well_framed or self._gateway.draining:
+        if not request.content.is_eof() or not visit.well_framed or self._gateway.draining:
             response.force_close()
         return response
 
