@@ -36,7 +36,7 @@ class Environment:
     @contextmanager
     def client(self) -> Iterator["Client"]:
         """Run the script that asks; the environment is made first if it is not there yet."""
-        with self._started(self._made() if self.packages else None) as process:
+        with self._started(self.made() if self.packages else None) as process:
             try:
                 assert process.stdin is not None
                 assert process.stdout is not None
@@ -57,7 +57,7 @@ class Environment:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=variables, text=True
         )
 
-    def _made(self) -> Path:
+    def made(self) -> Path:
         """Return the folder of the environment; one process makes it, and others wait for that.
 
         A registry that does not answer skips the test with what the installer says.

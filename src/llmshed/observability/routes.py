@@ -10,6 +10,7 @@ KNOWN_ROUTES = (
     "/health",
     "/v1/models",
     "/v1/llmshed/limits",
+    "/openapi.json",
 )
 """Every path of the data listener."""
 

@@ -4,6 +4,7 @@ What is not open by name needs a key once keys exist: a route that somebody adds
 path that no table knows.
 """
 
+import functools
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,8 +12,11 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from llmshed.engines.base import Route
+from llmshed.gateway.contract.answer_headers import common_headers
 from llmshed.gateway.door import describe, generate, tokenize
+from llmshed.gateway.door.answers import written_answer
 from llmshed.gateway.door.visit import Visit
+from llmshed.gateway.openapi.document import data_document, written
 
 if TYPE_CHECKING:
     from llmshed.gateway.daemon.app import Gateway
@@ -38,6 +42,18 @@ class DataRoute:
         return (*get, *post, "OPTIONS")
 
 
+async def _openapi(gateway: "Gateway", visit: Visit) -> web.Response:
+    """Tell of all routes, in OpenAPI."""
+    del gateway
+    return written_answer(openapi(), common_headers(visit.request_id))
+
+
+@functools.cache
+def openapi() -> bytes:
+    """Return the document of this table, which is written once."""
+    return written(data_document({path: route.methods for path, route in DATA_ROUTES.items()}, OPEN_PATHS))
+
+
 DATA_ROUTES: Mapping[str, DataRoute] = {
     Route.ROOT.value: DataRoute(get=describe.health, post=generate.serve),
     Route.GENERATE.value: DataRoute(post=generate.serve),
@@ -50,4 +66,5 @@ DATA_ROUTES: Mapping[str, DataRoute] = {
     "/health": DataRoute(get=describe.health),
     "/v1/models": DataRoute(get=describe.models),
     "/v1/llmshed/limits": DataRoute(get=describe.limits),
+    "/openapi.json": DataRoute(get=_openapi),
 }
