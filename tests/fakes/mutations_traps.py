@@ -14,7 +14,6 @@ TEST_SERVER = "tests/unit/gateway/door/test_server.py"
 TEST_BODY = "tests/unit/gateway/door/test_body.py"
 TEST_REFUSALS = "tests/integration/test_serve_refusals.py"
 TEST_LISTENER = "tests/unit/gateway/door/test_listener.py"
-TEST_LONG = "tests/integration/test_long_streams.py"
 TEST_CONNECTIONS = "tests/integration/test_trap_connections.py"
 TEST_RESERVATIONS = "tests/integration/test_trap_reservations.py"
 TEST_HOSTILE = "tests/integration/test_hostile_bodies.py"
@@ -30,7 +29,7 @@ TRAPS = (
     Guard(
         "an idle connection that is kept for an hour",
         Mutation(SERVER, '"keepalive_timeout": settings.keepalive_seconds,', '"keepalive_timeout": 3630.0,'),
-        (f"{TEST_LONG}::test_a_connection_is_kept_for_its_documented_time_and_no_longer",),
+        (f"{TEST_CONNECTIONS}::test_an_idle_connection_is_closed_after_the_time_that_is_set",),
     ),
     Guard(
         "headers that never end",

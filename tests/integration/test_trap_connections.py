@@ -32,6 +32,15 @@ async def test_a_slow_answer_is_cut_by_no_timer_of_the_client(upstream: Upstream
         assert (await read_whole(answer)).count(b"data:") == 6
 
 
+async def test_an_idle_connection_is_closed_after_the_time_that_is_set() -> None:
+    async with house("[server]\nkeepalive_seconds = 0.1\n") as gate, raw(gate) as (reader, writer):
+        writer.write(request_bytes("/generate", {"inputs": "Hello", "parameters": {"max_new_tokens": 1}}))
+        async with asyncio.timeout(10):
+            answer = await reader.read()
+        assert answer.startswith(b"HTTP/1.1 200 OK")
+        assert b"onnection: close" not in answer
+
+
 @with_upstream
 async def test_a_line_longer_than_any_reader_of_lines_takes_passes(upstream: UpstreamClient) -> None:
     line = b"data: " + b"x" * 600_000

@@ -13,6 +13,8 @@ from fakes.mutations_faults import FAULTS
 from fakes.mutations_traps import TRAPS
 
 GUARDS = TRAPS + FAULTS
+HANGS_SECONDS = "40"
+"""What waits for ever without its guard has failed by then; each test takes a few seconds with it."""
 
 
 def row(guard: Guard, failed: set[str]) -> str:
@@ -30,7 +32,7 @@ def test_no_guard_can_be_taken_out_unnoticed(repository: Path, tmp_path: Path) -
     unnoticed = []
     for guard in GUARDS:
         with broken(copy, guard.mutation):
-            failed = failing(repository, copy, guard.tests)
+            failed = failing(repository, copy, guard.tests, "--timeout", HANGS_SECONDS)
         print(f"\n{row(guard, failed)}", flush=True)  # noqa: T201 - the table, read with -s
         if not set(guard.tests) <= failed:
             unnoticed.append((guard.against, sorted(set(guard.tests) - failed)))
