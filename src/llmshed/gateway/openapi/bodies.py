@@ -86,12 +86,15 @@ def question_schema() -> Schema:
         "type": "object",
         "properties": properties,
         "additionalProperties": False,
-        "oneOf": [{"required": ["input_tokens"]}, {"required": ["route", "body"]}],
+        "oneOf": [
+            {"required": ["input_tokens"], "not": {"required": ["body"]}},
+            {"required": ["route", "body"], "not": {"required": ["input_tokens"]}},
+        ],
     }
 
 
 def _message() -> Schema:
-    """Return the schema of a message; one without content needs `tool_calls`, which is said and not written here."""
+    """Return the schema of a message, which has content unless it calls tools."""
     schema = _object(MESSAGE_FIELDS, ("role",))
     image = _object(IMAGE_PART_FIELDS, ("type", "image_url"))
     image["properties"] |= {
@@ -102,7 +105,7 @@ def _message() -> Schema:
     text["properties"]["type"] = {"const": "text"}
     parts = {"type": "array", "items": {"anyOf": [text, image]}}
     schema["properties"]["content"] = {"anyOf": [_TEXT, parts, {"type": "null"}]}
-    return schema
+    return {**schema, "anyOf": [{"required": ["content"]}, {"required": ["tool_calls"]}]}
 
 
 def _object(table: FieldTable, needed: tuple[str, ...] = ()) -> Schema:
