@@ -57,6 +57,8 @@ async def misbehave(conversation: Conversation) -> None:
         await conversation.piece(b"data: " + event + b"\n\n")
         if "behave=late crash" in text:
             conversation.reset()
+        elif "behave=late silence" in text:
+            await conversation.peer_leaves()
         elif "behave=late error" in text:
             error = orjson.dumps({"error": text, "error_type": "generation"})
             await conversation.piece(b"data: " + error + b"\n\n")
@@ -69,7 +71,9 @@ async def misbehave(conversation: Conversation) -> None:
         await conversation.whole(orjson.dumps({"generated_text": text}))
 
 
-BEHAVIOURS = ("well", "crash", "silence", "refusal", "failure", "nonsense", "late crash", "late error")
+BEHAVIOURS = (
+    "well", "crash", "silence", "refusal", "failure", "nonsense", "late crash", "late error", "late silence",
+)  # fmt: skip
 
 
 def generating(canary: Canaries, behaviour: str) -> list[tuple[str, dict[str, Any]]]:
@@ -109,6 +113,8 @@ def generating(canary: Canaries, behaviour: str) -> list[tuple[str, dict[str, An
 def mistaken(canary: Canaries) -> list[tuple[str, Any, Headers]]:
     """Return requests that are refused at every step of the door, raw bodies among them."""
     word = canary()
+    image = {"type": "image_url", "image_url": {"url": f"data:{canary()}"}}
+    said = {"role": "user", "content": canary(), "name": canary()}
     return [
         ("/generate", b'{"inputs": "' + word.encode(), {}),
         ("/generate", f'{{"{word}": 1, "{word}": 2}}'.encode(), {}),
@@ -118,6 +124,11 @@ def mistaken(canary: Canaries) -> list[tuple[str, Any, Headers]]:
         ("/v1/chat/completions", {"model": canary(), "messages": [{"role": "user", "content": canary()}]}, {}),
         ("/v1/chat/completions", {"messages": [{"role": canary(), "content": canary()}]}, {}),
         ("/v1/chat/completions", {"messages": [{"role": "user", "content": canary()}], "chat_template": canary()}, {}),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": [{"type": canary()}]}]}, {}),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": [image]}], "max_tokens": 4}, {}),
+        ("/v1/chat/completions", {"messages": [said], "tool_choice": canary(), "max_tokens": 4}, {}),
+        ("/v1/chat/completions", {"messages": [said], "api_base": f"http://{canary()}/", "max_tokens": 4}, {}),
+        ("/v1/chat/completions", {"messages": [said], "metadata": {"llmshed_intent": canary()}, "max_tokens": 4}, {}),
         ("/v1/completions", {"prompt": [canary(), {"text": canary()}]}, {}),
         ("/v1/completions", {"prompt": f"{canary()} " * 50_000, "max_tokens": 4}, {}),
         ("/tokenize", {"inputs": canary()}, {}),
@@ -130,6 +141,7 @@ def mistaken(canary: Canaries) -> list[tuple[str, Any, Headers]]:
         ("/generate", {"inputs": canary()}, {"x-llmshed-intent": canary()}),
         ("/generate", {"inputs": canary()}, {"x-llmshed-class": canary()}),
         ("/generate", {"inputs": canary()}, {"x-llmshed-deadline-ms": canary()}),
+        ("/generate", {"inputs": f"{canary()} behave=silence"}, {"x-llmshed-deadline-ms": "100"}),
         ("/generate", {"inputs": canary()}, {f"x-{canary()}": "v" * 9000}),
     ]
 
@@ -146,6 +158,16 @@ def headers(canary: Canaries) -> Headers:
         "x-llmshed-session": canary(),
         "x-stainless-retry-count": canary(),
         "traceparent": canary(),
+        "tracestate": canary(),
+        "baggage": f"user={canary()}",
+        "x-amzn-trace-id": f"Root={canary()}",
+        "idempotency-key": canary(),
+        "grpc-timeout": canary(),
+        "x-slo-ttft-ms": canary(),
+        "x-stainless-read-timeout": canary(),
+        "From": canary(),
+        "Forwarded": f"for={canary()}",
+        "Accept": f"application/{canary()}",
     }
 
 
@@ -219,7 +241,7 @@ async def left(served: Served, canary: Canaries) -> None:
 async def everything_told(session: aiohttp.ClientSession, served: Served) -> dict[str, str]:
     """Return what an operator reads, by path."""
     told = {}
-    for path in ("/metrics", "/admin/decisions?n=1000", "/admin/state", "/readyz?verbose"):
+    for path in ("/metrics", "/admin/decisions?n=1000", "/admin/state", "/readyz?verbose", "/admin/openapi.json"):
         async with session.get(served.admin + path) as answer:
             told[path] = await answer.text()
     return told
