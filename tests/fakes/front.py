@@ -21,6 +21,7 @@ from llmshed.config.server import UpstreamSettings
 from llmshed.engines.base import Route
 from llmshed.engines.registry import engine
 from llmshed.gateway.contract.refusals import ContractWriter
+from llmshed.gateway.door.unread import PatientHandler
 from llmshed.gateway.driver import Driver
 from llmshed.gateway.relay.by_scheme import UpstreamByScheme
 from llmshed.gateway.relay.job import RelayJob
@@ -76,26 +77,14 @@ class Front:
         self.driver = Driver(door(*(spec(name, release_grace_seconds=0.01) for name in ("r1", "r2"))), SystemClock())
         self.upstream = UpstreamByScheme(UpstreamSettings())
         self.write_stall_seconds = 20.0
-        self.relay = self.new_relay()
-        self._engine = engine("tgi", "3.3.5")
-
-    def new_relay(self) -> Relay:
-        """Make the relay anew, after one of its settings was changed."""
         contract = ContractWriter(lambda: 0.5, 1.0, 60.0)
-        self.relay = Relay(
-            self.upstream,
-            contract,
-            SystemClock(),
-            self.urls.__getitem__,
-            self.heard,
-            write_stall_seconds=self.write_stall_seconds,
-        )
-        return self.relay
+        self.relay = Relay(self.upstream, contract, SystemClock(), self.urls.__getitem__, self.heard)
+        self._engine = engine("tgi", "3.3.5")
 
     async def __aenter__(self) -> Self:
         loop = asyncio.get_running_loop()
         self._web = web.Server(self._handle, handler_cancellation=True)
-        self._server = await loop.create_server(self._web, "127.0.0.1", 0, backlog=512)
+        self._server = await loop.create_server(self._connection, "127.0.0.1", 0, backlog=512)
         self._session = aiohttp.ClientSession()
         return self
 
@@ -137,6 +126,10 @@ class Front:
             await self.ended.wait()
         (outcome,) = self.outcomes
         return outcome
+
+    def _connection(self) -> PatientHandler:
+        loop = asyncio.get_running_loop()
+        return PatientHandler(self._web, loop=loop, write_stall_seconds=self.write_stall_seconds, access_log=None)
 
     async def _handle(self, http: web.BaseRequest) -> web.StreamResponse:
         route = Route(http.path)

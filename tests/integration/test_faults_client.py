@@ -6,6 +6,8 @@ In leaping time, by the times that are documented.
 import asyncio
 from typing import Any
 
+import pytest
+
 from fakes.fault_proxy import UNHARMED, Fault, FaultProxy, Harm
 from fakes.house import House, request_bytes, until
 from fakes.leaping import in_leaping_time, leaping_house
@@ -69,6 +71,7 @@ async def test_a_request_that_stops_on_its_way_is_told_so_when_its_time_is_over(
         assert await ending(gate) == ("refused", "GB")
 
 
+@pytest.mark.slow
 @in_leaping_time
 async def test_what_is_only_late_is_served_whole() -> None:
     async with leaping_house() as gate:
@@ -80,6 +83,7 @@ async def test_what_is_only_late_is_served_whole() -> None:
         assert {line["ending"] for line in gate.decisions} == {"finished"}
 
 
+@pytest.mark.slow
 @in_leaping_time
 async def test_a_client_whose_connection_breaks_in_the_answer_has_left() -> None:
     async with leaping_house(pool="release_grace_seconds = 0.05") as gate:

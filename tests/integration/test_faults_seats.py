@@ -52,6 +52,7 @@ async def test_one_seat_survives_streams_that_are_left_and_answers_that_time_out
         assert (ended.count("cancelled"), ended.count("failed")) == (ROUNDS, ROUNDS)
 
 
+@pytest.mark.slow
 @in_leaping_time
 async def test_a_seat_is_held_until_the_last_byte_of_its_stream() -> None:
     pool = ONE_SEAT.replace("= 1", "= 2")
@@ -81,6 +82,7 @@ async def test_a_seat_is_held_until_the_last_byte_of_its_stream() -> None:
         await all_free(gate)
 
 
+@pytest.mark.slow
 @in_leaping_time
 async def test_what_is_full_is_429_and_what_is_gone_is_503() -> None:
     async with leaping_house(NO_QUEUE, replicas=(QUICK, QUICK), pool=ONE_SEAT) as gate, AsyncExitStack() as stack:

@@ -24,6 +24,11 @@ from llmshed.simulation.parameters import ReplicaParameters
 BULK = {"x-llmshed-intent": "bulk"}
 
 
+def more(*values: object) -> object:
+    """Leave a case to the long runs: it shows the same as another one for the other lane or route."""
+    return pytest.param(*values, marks=pytest.mark.soak)
+
+
 @asynccontextmanager
 async def slow_house(token_seconds: float, faults: FaultPlan | None = None) -> AsyncIterator[House]:
     """Run a gateway before a replica that takes so long for each token."""
@@ -56,8 +61,10 @@ async def test_a_stream_of_two_hours_with_a_token_in_half_a_minute_is_cut_by_not
         assert line["total_seconds"] >= 239 * 30.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("headers", "token_seconds", "status"), [({}, 59.0, 200), ({}, 61.0, 504), (BULK, 119.0, 200), (BULK, 121.0, 504)]
+    ("headers", "token_seconds", "status"),
+    [({}, 59.0, 200), more({}, 61.0, 504), more(BULK, 119.0, 200), (BULK, 121.0, 504)],
 )
 @in_leaping_time
 async def test_a_first_token_and_a_gap_may_take_as_long_as_the_lane_says(
@@ -80,7 +87,8 @@ async def test_a_first_token_and_a_gap_may_take_as_long_as_the_lane_says(
             assert line["total_seconds"] == pytest.approx(60.0, abs=1.0)
 
 
-@pytest.mark.parametrize(("headers", "limit_seconds"), [({}, 60.0), (BULK, 120.0)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("headers", "limit_seconds"), [({}, 60.0), more(BULK, 120.0)])
 @in_leaping_time
 async def test_a_stream_that_falls_silent_ends_when_the_lane_says(
     headers: dict[str, str], limit_seconds: float
@@ -94,13 +102,14 @@ async def test_a_stream_that_falls_silent_ends_when_the_lane_says(
     assert line["total_seconds"] == pytest.approx(3.0 + limit_seconds, abs=2.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("route", "delay_seconds", "headers", "status"),
     [
         ("/generate_stream", 400.0, BULK, 200),
-        ("/generate", 400.0, BULK, 200),
-        ("/generate_stream", 400.0, {}, 504),
-        ("/generate_stream", 610.0, BULK, 504),
+        more("/generate", 400.0, BULK, 200),
+        more("/generate_stream", 400.0, {}, 504),
+        more("/generate_stream", 610.0, BULK, 504),
         ("/generate", 700.0, BULK, 504),
     ],
 )
@@ -118,6 +127,7 @@ async def test_a_first_byte_after_minutes_is_waited_for_where_the_lane_says_so(
         assert line["total_seconds"] <= limit_seconds + 1.0 or status == 200
 
 
+@pytest.mark.slow
 @in_leaping_time
 async def test_a_connection_is_kept_for_its_documented_time_and_no_longer() -> None:
     async with slow_house(0.01) as gate, raw(gate) as (reader, writer):

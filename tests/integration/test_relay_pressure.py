@@ -134,7 +134,6 @@ async def test_a_client_that_leaves_while_the_engine_waits_for_it_takes_the_stre
 @with_front
 async def test_a_reader_that_is_slow_but_reads_is_not_given_up(front: Front) -> None:
     front.write_stall_seconds = 0.3
-    front.new_relay()
     pieces = [event(number, 60_000) for number in range(100)]
 
     async def script(conversation: Conversation) -> None:

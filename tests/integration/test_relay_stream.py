@@ -304,7 +304,6 @@ async def test_a_client_that_never_reads_counts_as_gone(front: Front) -> None:
         await conversation.pieces_until_left(CHUNK * 1_000, every_seconds=0.0)
 
     front.write_stall_seconds = 0.2
-    front.new_relay()
     async with ScriptedEngine(script) as engine:
         front.urls["r1"] = front.urls["r2"] = engine.url
         _, writer = await asyncio.open_connection("127.0.0.1", front.port)

@@ -96,6 +96,7 @@ async def _listen(reader: asyncio.StreamReader, said: bytearray, until: bytes | 
             said += part
 
 
+@pytest.mark.slow
 @in_leaping_time
 async def test_each_slow_client_has_its_time_and_the_others_are_served() -> None:
     async with leaping_house() as gate:
@@ -141,6 +142,7 @@ async def test_a_second_request_has_the_same_time_for_its_headers() -> None:
         assert loop.time() - began == pytest.approx(15.0, abs=2.5)
 
 
+@pytest.mark.slow
 @in_leaping_time
 async def test_idle_connections_beyond_what_descriptors_allow_are_closed_and_streams_go_on(
     monkeypatch: pytest.MonkeyPatch,

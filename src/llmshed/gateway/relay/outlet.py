@@ -64,7 +64,3 @@ class Outlet:
             await self._request.writer.drain()
         except ConnectionError as error:
             raise ClientGoneError from error
-
-    def abort(self) -> None:
-        """Give the client up."""
-        self._transport.abort()

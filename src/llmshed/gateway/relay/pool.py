@@ -7,6 +7,9 @@ from llmshed.gateway.relay.connection import Connection
 Origin = tuple[str, int]
 """Host and port."""
 
+_ROUNDING_SECONDS = 0.001
+"""What a difference of two readings may be rounded by: the timer would be due at once, again and again."""
+
 
 class ConnectionPool:
     """Knows every connection that is open, and which of them are free.
@@ -62,7 +65,7 @@ class ConnectionPool:
 
     def _close_old(self) -> None:
         self._timer = None
-        freed_by = self._loop.time() - self._idle_seconds
+        freed_by = self._loop.time() - self._idle_seconds + _ROUNDING_SECONDS
         next_at: float | None = None
         for free in list(self._free.values()):
             for connection in list(free):  # in the order in which they came free

@@ -38,7 +38,6 @@ class Relay:
         clock: the clock of the outcomes' readings.
         replica_url: returns the base URL of a replica by its name; KeyError when it is gone.
         listener: is told how the replicas fare.
-        write_stall_seconds: how long a client may leave written bytes unread before it counts as gone.
     """
 
     def __init__(
@@ -48,7 +47,6 @@ class Relay:
         clock: Clock,
         replica_url: Callable[[str], str],
         listener: TrafficListener,
-        write_stall_seconds: float = 60.0,
     ) -> None:
         """Keep the collaborators."""
         self._upstream = upstream
@@ -56,7 +54,6 @@ class Relay:
         self._clock = clock
         self._replica_url = replica_url
         self._listener = listener
-        self._write_stall_seconds = write_stall_seconds
         self._running: set[Term] = set()
 
     def break_off(self) -> None:
@@ -95,7 +92,7 @@ class Relay:
         """Try one replica and end the ticket, unless the replica read no byte."""
         streamed = job.call.streamed
         heard = functools.partial(self._listener.heard, ticket.replica, ticket.key)
-        stream = StreamRelay(job, ticket, outcome, self._clock, self._write_stall_seconds, heard) if streamed else None
+        stream = StreamRelay(job, ticket, outcome, self._clock, heard) if streamed else None
         try:
             response = await self._within_term(job, ticket, stream, outcome)
         except ExchangeError as error:
@@ -209,9 +206,8 @@ class Relay:
         if not stream.failure_was_relayed:
             event = self._contract.error_event(problem, job.call.route.dialect, job.request_id)
             try:
-                async with asyncio.timeout(self._write_stall_seconds):
-                    await stream.response.write(stream.own_event(event))
-            except (ConnectionError, TimeoutError):
+                await stream.response.write(stream.own_event(event))
+            except ConnectionError:
                 return stream.response
         return await _with_end(stream.response)
 
