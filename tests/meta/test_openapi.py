@@ -13,9 +13,9 @@ from llmshed.engines.base import Route
 from llmshed.engines.fields import Fate
 from llmshed.engines.tgi.fields import ROUTE_FIELDS
 from llmshed.gateway.admin import routes as admin_routes
+from llmshed.gateway.contract.problem import ENGINE_STATUSES
 from llmshed.gateway.door import routes as data_routes
 from llmshed.gateway.openapi.operations import ADMIN_OPERATIONS, DATA_OPERATIONS
-from llmshed.gateway.openapi.refusals import ENGINE_STATUSES
 from llmshed.gateway.openapi.wishes import wish_parameters
 
 Document = dict[str, Any]

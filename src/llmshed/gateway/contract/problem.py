@@ -1,12 +1,15 @@
 """A refusal before it is put into HTTP: the reason, its sentence, and the numbers that a caller can act on."""
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, Self
 
 from llmshed.admission.reasons import Reason
 from llmshed.admission.request import Lane, Request
 from llmshed.admission.verdict import AcceptedMaximums, Advice, Verdict
 from llmshed.engines.base import BodyError, EngineFailure
+
+ENGINE_STATUSES: Final = (400, 413, 415, 422)
+"""Statuses by which an engine says that a request is wrong; they are passed on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +92,17 @@ class Problem:
 
     @classmethod
     def from_engine_failure(cls, reason: Reason, failure: EngineFailure, admitted: Verdict) -> Self:
-        """Return the problem of an engine's own error, whose status, text and word are passed on."""
+        """Return the problem of an engine's own error, whose status, text and word are passed on.
+
+        A status that does not say that the request is wrong would contradict the text, so the reason's own takes its
+        place: clients repeat what a 503 answers, and follow a 307.
+        """
         return cls(
             reason=reason,
             message=failure.message,
             lane=admitted.lane,
             maximums=admitted.maximums,
-            status=failure.status,
+            status=failure.status if failure.status in ENGINE_STATUSES else None,
             error_type=failure.error_type,
         )
 

@@ -7,12 +7,11 @@ from typing import Any, Final
 from llmshed.admission.reasons import REASON_TABLE, ErrorKind, Reason, Retry
 from llmshed.admission.verdict import Advice
 from llmshed.engines.base import Dialect
+from llmshed.gateway.contract.problem import ENGINE_STATUSES
 from llmshed.gateway.contract.refusals import PROBLEM_JSON
 
 Schema = dict[str, Any]
 
-ENGINE_STATUSES: Final = (400, 413, 415, 422)
-"""Statuses by which an engine says that a request is wrong; they are passed on with the reason `malformed`."""
 BELOW_ROUTES: Final = frozenset({Reason.MALFORMED, Reason.HEADERS_TOO_LARGE, Reason.INTERNAL_ERROR})
 """Reasons that are also told before a request has a path, and then in the native form on every route."""
 _TOKENS: Final[Schema] = {"type": ["integer", "null"], "minimum": 0}

@@ -84,3 +84,10 @@ def test_a_body_error_keeps_its_field_and_an_engine_failure_its_status() -> None
     passed_on = Problem.from_engine_failure(Reason.UNSUPPORTED_FIELD, failure, Verdict(Decision.ADMIT, lane=Lane.BULK))
     assert passed_on.lane is Lane.BULK
     assert (passed_on.http_status, passed_on.error_type, passed_on.message) == (422, "validation", "bad grammar")
+
+
+@pytest.mark.parametrize("status", [204, 302, 307, 404, 418, 500, 503])
+def test_a_status_that_does_not_say_that_the_request_is_wrong_gives_way_to_that_of_the_reason(status: int) -> None:
+    failure = EngineFailure(UpstreamFault.CLIENT, status, "bad grammar", "validation")
+    problem = Problem.from_engine_failure(Reason.MALFORMED, failure, Verdict(Decision.ADMIT, lane=Lane.BULK))
+    assert (problem.http_status, problem.message) == (400, "bad grammar")
