@@ -40,4 +40,7 @@ async def test_slow_streams_of_twenty_minutes_are_cut_by_nothing(tmp_path: Path)
 
         tokens = await asyncio.gather(stream({}), stream({"x-llmshed-intent": "bulk"}))
         assert set(tokens) == {TOKENS}
+        async with asyncio.timeout(10):
+            while len(served.decisions()) < 2:  # noqa: ASYNC110 - a file of another process
+                await asyncio.sleep(0.1)
         assert [line["ending"] for line in served.decisions()] == ["finished", "finished"]
