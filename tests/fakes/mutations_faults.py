@@ -75,7 +75,11 @@ FAULTS = (
     ),
     Guard(
         "a client's fault that is told as another status",
-        Mutation("gateway/contract/problem.py", "status=failure.status,", "status=None,"),
+        Mutation(
+            "gateway/contract/problem.py",
+            "status=failure.status if failure.status in ENGINE_STATUSES else None,",
+            "status=None,",
+        ),
         (COMPLAINTS,),
     ),
     Guard(
@@ -114,7 +118,7 @@ FAULTS = (
     ),
     Guard(
         "a connection that is kept for longer than the replica keeps it",
-        Mutation("gateway/relay/pool.py", "if connection.free_since > freed_by:", "if connection.free_since > 0.0:"),
+        Mutation("gateway/relay/pool.py", "                connection.abort()", "                pass"),
         ("tests/integration/test_upstream_plain.py::test_a_connection_that_nobody_needs_is_given_up_in_time",),
     ),
     Guard(

@@ -7,12 +7,12 @@ BODY = "gateway/door/body.py"
 GATES = "gateway/door/gates.py"
 CALLS = "engines/tgi/calls.py"
 POOL = "gateway/counting/pool.py"
-STREAM = "gateway/relay/stream.py"
 AIOHTTP_UPSTREAM = "gateway/relay/aiohttp_upstream.py"
 
 TEST_SERVER = "tests/unit/gateway/door/test_server.py"
 TEST_BODY = "tests/unit/gateway/door/test_body.py"
 TEST_REFUSALS = "tests/integration/test_serve_refusals.py"
+TEST_COUNTING = "tests/unit/gateway/counting/test_pool.py"
 TEST_LISTENER = "tests/unit/gateway/door/test_listener.py"
 TEST_CONNECTIONS = "tests/integration/test_trap_connections.py"
 TEST_RESERVATIONS = "tests/integration/test_trap_reservations.py"
@@ -83,8 +83,8 @@ TRAPS = (
     ),
     Guard(
         "a client that vanished in the middle of its answer",
-        Mutation("gateway/door/vanished.py", "if has_vanished(transport):", "if False:"),
-        ("tests/unit/gateway/door/test_vanished.py::test_those_that_are_gone_are_cut_off_and_no_others",),
+        Mutation("gateway/door/vanished.py", "bool(segments) and unheard_seconds >= UNHEARD_SECONDS", "False"),
+        ("tests/unit/gateway/door/test_vanished.py::test_a_peer_is_gone_that_was_not_heard_while_bytes_are_under_way",),
     ),
     Guard(
         "a client that vanished while its connection was idle",
@@ -103,8 +103,8 @@ TRAPS = (
     ),
     Guard(
         "a client that never reads",
-        Mutation(STREAM, "watch.expect_within(self._write_stall_seconds, outlet.abort)", "pass"),
-        ("tests/integration/test_relay_stream.py::test_a_client_that_never_reads_counts_as_gone",),
+        Mutation("gateway/door/unread.py", "elif self.transport is not None:\n            self.transport.abort()", ""),
+        ("tests/unit/gateway/door/test_unread.py::test_who_takes_something_is_waited_for",),
     ),
     Guard(
         "a count that holds the interpreter's lock",
@@ -118,12 +118,12 @@ TRAPS = (
     Guard(
         "a count on the event loop",
         Mutation(POOL, "if sum(sizes) <= self._inline_bytes:", "if True:"),
-        ("tests/unit/gateway/counting/test_pool.py::test_the_loop_runs_while_a_thread_counts",),
+        (f"{TEST_COUNTING}::test_the_loop_runs_while_a_thread_counts",),
     ),
     Guard(
         "a prompt that is counted although its bytes prove it too long",
         Mutation(POOL, "if low > max_useful_tokens:", "if False:"),
-        (f"{TEST_REFUSALS}::test_prompts_whose_bytes_prove_too_much_are_refused_uncounted",),
+        (f"{TEST_COUNTING}::test_a_prompt_whose_bytes_prove_it_too_large_is_never_counted",),
     ),
     Guard(
         "a prompt that is counted to its end although it is too long by then",
@@ -183,7 +183,11 @@ TRAPS = (
     ),
     Guard(
         "a template whose loops run into each other",
-        Mutation("tokenizing/minijinja_tgi.py", "self._environment.fuel = min(fuel, _MOST_FUEL)", "pass"),
+        Mutation(
+            "tokenizing/minijinja_tgi.py",
+            "self._environment.fuel = min(fuel, _MOST_FUEL)",
+            "self._environment.fuel = 50 * _MOST_FUEL",
+        ),
         (f"{TEST_TGI_TEMPLATES}::test_loops_that_run_into_each_other_end_however_many_messages_there_are",),
     ),
     Guard(

@@ -100,7 +100,8 @@ async def test_a_framing_that_others_may_read_otherwise_is_refused_and_closed(
     lines = [f"POST /generate HTTP/{version}", "Host: x", "Content-Type: application/json"]
     lines += [f"Transfer-Encoding: {coding}" for coding in codings]
     async with raw(gate) as (reader, writer):
-        writer.write("\r\n".join([*lines, "", "2", "{}", "0", "", ""]).encode())
+        body = '{"inputs":"Hello"}'
+        writer.write("\r\n".join([*lines, "", f"{len(body):x}", body, "0", "", ""]).encode())
         answer = await asyncio.wait_for(reader.read(), 10)
     assert b" 400 " in answer.splitlines()[0]
     assert b"malformed" in answer
