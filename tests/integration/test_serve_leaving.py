@@ -57,14 +57,14 @@ async def test_while_the_body_is_read(gate: House) -> None:
 def slow_counter(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """Hold every count until the event is set."""
     may_count = threading.Event()
-    count = ExactCounter.count
+    steps = ExactCounter.steps
 
-    def held(self: ExactCounter, prompt: Any) -> Any:
+    def held(self: ExactCounter, prompt: Any, enough_tokens: int | None = None) -> Any:
         may_count.wait(10)
-        return count(self, prompt)
+        yield from steps(self, prompt, enough_tokens)
 
     may_count.set()
-    monkeypatch.setattr(ExactCounter, "count", held)
+    monkeypatch.setattr(ExactCounter, "steps", held)
     yield may_count
     may_count.set()
 

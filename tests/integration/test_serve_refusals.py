@@ -248,7 +248,7 @@ async def test_prompts_whose_bytes_prove_too_much_are_refused_uncounted(monkeypa
         raise AssertionError("it was counted")
 
     async with house() as gate:
-        monkeypatch.setattr(ExactCounter, "count", counted)
+        monkeypatch.setattr(ExactCounter, "steps", counted)
         got = await gate.post("/generate", {"inputs": "word " * 190_000, "parameters": {"max_new_tokens": 5}})
         assert (got.status, got.reason) == (413, "context_limit")
         assert "At least" in got.json()["error"]

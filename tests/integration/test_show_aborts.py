@@ -123,14 +123,14 @@ async def leave_at_once(gate: House, sent: bytes, manner: int) -> None:
 def held_counts(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """Hold the counts of prompts that begin with `leaver` until the event is set."""
     may_count = threading.Event()
-    count = ExactCounter.count
+    steps = ExactCounter.steps
 
-    def held(self: ExactCounter, prompt: Any) -> Any:
+    def held(self: ExactCounter, prompt: Any, enough_tokens: int | None = None) -> Any:
         if getattr(prompt, "text", "").startswith("leaver"):
             may_count.wait(10)
-        return count(self, prompt)
+        yield from steps(self, prompt, enough_tokens)
 
-    monkeypatch.setattr(ExactCounter, "count", held)
+    monkeypatch.setattr(ExactCounter, "steps", held)
     yield may_count
     may_count.set()
 
