@@ -114,6 +114,8 @@ async def test_replicas_that_vanish_are_given_up() -> None:
                 answers["stream"] = asyncio.ensure_future(timed("/generate_stream", "Hello"))
                 answers["silent"] = asyncio.ensure_future(timed("/generate", "silent"))
                 await until(lambda: {asked.path for asked in engine.asked} >= {"/generate_stream", "/generate"})
+                visits = gate.daemon.gateway._visits
+                await until(lambda: any(visit.relayed.first_token_at is not None for visit in visits))
                 await gate.post("/generate", asked)  # its connection is idle and kept
                 host.cut()
                 began = time.monotonic()  # noqa: TID251 - as above
