@@ -10,6 +10,9 @@ PYTEST := $(BIN)/python -m pytest
 # setuptools warns at length of what every editable install does.
 PIP_INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet
 CONFIG ?= llmshed.toml
+# Files whose slow tests bound or record times: they run alone.
+TIMED := $(sort $(wildcard tests/integration/test_show_*.py)) $(addprefix tests/integration/, \
+  test_counting_stall.py test_schedule_replay.py test_slow_readers.py)
 
 .DEFAULT_GOAL := help
 # All targets share one environment, and pip must not run in it twice at once.
@@ -45,8 +48,8 @@ test: debian-tools $(VENV)/.installed-dev ## everything that must hold for a cha
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(PYTEST) -m "not slow and not soak" --numprocesses 2 --dist loadfile
-	$(PYTEST) -m "slow and not soak" --timeout 300 --numprocesses 2 --ignore tests/integration
-	$(PYTEST) -m "slow and not soak" --timeout 300 tests/integration
+	$(PYTEST) -m "slow and not soak" --timeout 300 --numprocesses 2 --dist loadfile $(TIMED:%=--ignore=%)
+	$(PYTEST) -m "slow and not soak" --timeout 300 $(TIMED)
 
 lint: $(VENV)/.installed-dev ## ruff and mypy, nothing else
 	$(BIN)/ruff check .

@@ -26,7 +26,7 @@ SECONDS = 120.0
 
 @pytest.fixture(scope="module")
 def log() -> list[bytes]:
-    return virtual_log(too_much(SECONDS, 20.0))
+    return virtual_log(too_much(SECONDS, 24.0))
 
 
 def foretold(
