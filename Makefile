@@ -48,7 +48,8 @@ test: debian-tools $(VENV)/.installed-dev ## everything that must hold for a cha
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(PYTEST) -m "not slow and not soak" --numprocesses 2 --dist loadfile
-	$(PYTEST) -m "slow and not soak" --timeout 300 --numprocesses 2 --dist loadfile $(TIMED:%=--ignore=%)
+	$(PYTEST) -m "slow and not soak" --timeout 300 --numprocesses 2 --ignore tests/integration
+	$(PYTEST) -m "slow and not soak" --timeout 300 --numprocesses 2 --dist loadfile $(TIMED:%=--ignore=%) tests/integration
 	$(PYTEST) -m "slow and not soak" --timeout 300 $(TIMED)
 
 lint: $(VENV)/.installed-dev ## ruff and mypy, nothing else
