@@ -312,7 +312,7 @@ class Longer(Door):
 
 
 class Longest(Door):
-    """The same with the figures of reliability goal R1 (a)."""
+    """The same with a thousand examples of a hundred steps."""
 
 
 TestDoor = Door.TestCase

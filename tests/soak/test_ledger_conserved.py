@@ -1,4 +1,4 @@
-"""Reliability goal R1 (b): millions of requests on a virtual clock, and the ledger equals what lives at every look.
+"""Millions of requests on a virtual clock, and the ledger equals what lives at every look.
 
 20 seeds, each another pool, another mix and another mood of clients and replicas: clients leave, replicas fail, fall
 silent, go down, come back, are derated. Afterwards nothing is reserved, nobody waits and nothing is timed.

@@ -1,4 +1,4 @@
-"""Reliability goal R1 (c): in real time, with leavers, deadlines and failing replicas, a gateway keeps nothing back.
+"""In real time, with leavers, deadlines and failing replicas, a gateway keeps nothing back.
 
 20 minutes at 50 requests a second unless LLMSHED_SOAK_SECONDS says otherwise. One request in ten is left by its client,
 one in twenty has a deadline that is soon over, and one in fifty meets a replica that dies under it.

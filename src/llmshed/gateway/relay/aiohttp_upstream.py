@@ -6,7 +6,7 @@ import functools
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
-from typing import Any, Self
+from typing import Any
 
 import aiohttp
 from aiohttp import AddrInfoType
@@ -15,7 +15,7 @@ from aiohttp.client_proto import ResponseHandler
 from llmshed.config.server import UpstreamSettings
 from llmshed.gateway.relay.framing import end_to_end, framing_fault
 from llmshed.gateway.relay.replica_socket import notice_vanished_host
-from llmshed.gateway.relay.upstream import LostError, NotSentError
+from llmshed.gateway.relay.upstream import LostError, NotSentError, ScopedUpstream
 from llmshed.gateway.relay.witness import Witness
 from llmshed.gateway.relay.words import CLOSED, CUT_SHORT, NO_NAME, NOT_HTTP, told
 
@@ -140,7 +140,7 @@ class AiohttpAnswer:
         self._response.close()
 
 
-class AiohttpUpstream:
+class AiohttpUpstream(ScopedUpstream):
     """An `UpstreamClient` on aiohttp.
 
     The connector has no limit of its own, because the ledger is the limit: requests beyond it would wait unseen. There
@@ -152,12 +152,6 @@ class AiohttpUpstream:
         """Open the session; needs a running event loop."""
         self._pooled = _session(settings, settings.pool_idle_seconds)
         self._fresh = _session(settings, None)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.close()
 
     async def send(
         self,

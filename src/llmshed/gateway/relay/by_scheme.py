@@ -1,27 +1,20 @@
 """The way to all replicas: `http:` over connections of our own, `https:` over aiohttp's."""
 
 from collections.abc import Callable, Mapping
-from typing import Self
 
 from llmshed.config.server import UpstreamSettings
 from llmshed.gateway.relay.aiohttp_upstream import AiohttpUpstream
 from llmshed.gateway.relay.plain_upstream import PlainUpstream
-from llmshed.gateway.relay.upstream import UpstreamAnswer
+from llmshed.gateway.relay.upstream import ScopedUpstream, UpstreamAnswer
 
 
-class UpstreamByScheme:
+class UpstreamByScheme(ScopedUpstream):
     """An `UpstreamClient` that leaves each request to the client for its URL's scheme."""
 
     def __init__(self, settings: UpstreamSettings) -> None:
         """Start both clients; needs a running event loop."""
         self._plain = PlainUpstream(settings)
         self._tls = AiohttpUpstream(settings)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.close()
 
     async def send(
         self,

@@ -4,7 +4,7 @@ import asyncio
 import functools
 import re
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, Self
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from llmshed.config.server import UpstreamSettings
@@ -12,7 +12,7 @@ from llmshed.gateway.relay.connection import Connection
 from llmshed.gateway.relay.names import Names
 from llmshed.gateway.relay.plain_answer import PlainAnswer
 from llmshed.gateway.relay.pool import ConnectionPool, Origin
-from llmshed.gateway.relay.upstream import NotSentError
+from llmshed.gateway.relay.upstream import NotSentError, ScopedUpstream
 from llmshed.gateway.relay.words import told
 
 _UNWRITABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
@@ -27,7 +27,7 @@ class _Target(NamedTuple):
     post: str
 
 
-class PlainUpstream:
+class PlainUpstream(ScopedUpstream):
     """An `UpstreamClient` on connections of our own, for `http:` alone.
 
     There is no limit on connections, because the ledger is the limit: requests beyond it would wait unseen. There is no
@@ -41,12 +41,6 @@ class PlainUpstream:
         self._connect_seconds = settings.connect_timeout_seconds
         self._pool = ConnectionPool(settings.pool_idle_seconds)
         self._names = Names()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.close()
 
     async def send(
         self,

@@ -1,8 +1,9 @@
 """The interface to replicas over HTTP, and the two ways in which sending to one fails."""
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Protocol, Self
 
 from llmshed.errors import EngineError
 
@@ -70,6 +71,20 @@ class UpstreamClient(Protocol):
             LostError: the replica was lost after that, or what it answered is not HTTP.
         """
 
+    async def close(self) -> None:
+        """Close every connection."""
+
+
+class ScopedUpstream(ABC):
+    """An `UpstreamClient` that the end of its `async with` closes."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+    @abstractmethod
     async def close(self) -> None:
         """Close every connection."""
 
