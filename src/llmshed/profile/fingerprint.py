@@ -32,8 +32,10 @@ class EngineLimits(Settings):
 class Behaviour(Settings):
     """`[fingerprint.behaviour]`: how the replica moved when it was idle; absent: not measured."""
 
+    fixed_prompt_tokens: Tokens | None = None
+    """Length of the fixed prompt that `calibrate` sends."""
     fixed_prompt_prefill_seconds: Seconds | None = None
-    """Time to the first token of the fixed prompt that `calibrate` sends."""
+    """Time to its first token."""
     decode_step_seconds: Seconds | None = None
     """Time of one decode step with one sequence."""
 
