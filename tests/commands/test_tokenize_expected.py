@@ -1,17 +1,19 @@
 """`llmshed tokenize` against the counts that transformers gave and those of TGI's router, case by case."""
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
-from tokenizers import Tokenizer
 
 from conftest import Cli
 from fakes.reference_counts import TOKENIZERS, chat_of, expected_chats, reference, text_of
-from llmshed.tokenizing.adapt import engine_tokenizer
+from llmshed.tokenizing.build import build_counter
+from llmshed.tokenizing.counter import ExactCounter
 from llmshed.tokenizing.files import EngineName, TokenizerFiles
+from llmshed.tokenizing.load import find
 
 Find = Callable[[str], Path]
 
@@ -19,20 +21,21 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
-def loaded() -> dict[tuple[str, str], Tokenizer]:
-    """The tokenizers of this module by directory and engine, since a large one takes seconds to build."""
+def built() -> dict[tuple[str, str], ExactCounter]:
+    """The counters of this module by directory and engine, since a large tokenizer takes seconds to read and prove."""
     return {}
 
 
 @pytest.fixture(autouse=True)
-def each_tokenizer_is_built_once(loaded: dict[tuple[str, str], Tokenizer], monkeypatch: pytest.MonkeyPatch) -> None:
-    def build_once(files: TokenizerFiles, engine: EngineName) -> Tokenizer:
+def each_counter_is_built_once(built: dict[tuple[str, str], ExactCounter], monkeypatch: pytest.MonkeyPatch) -> None:
+    def build_once(files: TokenizerFiles, engine: EngineName, *, image_tokens: int | None) -> ExactCounter:
         key = (files.name, engine)
-        if key not in loaded:
-            loaded[key] = engine_tokenizer(files, engine)
-        return loaded[key]
+        if key not in built:
+            built[key] = build_counter(files, engine, image_tokens=image_tokens)
+        return built[key]
 
-    monkeypatch.setattr("llmshed.tokenizing.build.engine_tokenizer", build_once)
+    monkeypatch.setattr("llmshed.tokenizing.load.find", cache(find))
+    monkeypatch.setattr("llmshed.tokenizing.build.build_counter", build_once)
 
 
 def test_every_chat_that_transformers_counted_is_counted_alike_for_vllm(
@@ -50,7 +53,7 @@ def test_every_chat_that_is_known_of_tgi_is_counted_alike_for_tgi(
 
 
 def differing(
-    cli: Cli, data_dir: Path, find: Find, tmp_path: Path, *, side: str, engine: str
+    cli: Cli, data_dir: Path, directory_of: Find, tmp_path: Path, *, side: str, engine: str
 ) -> tuple[int, list[tuple[str, str, Any, Any]]]:
     """Return how many cases were tried, and those where count, length, template or refusal differ."""
     hashes = reference(data_dir)["tokenizers"]
@@ -58,7 +61,7 @@ def differing(
     for case, tokenizer, expected in expected_chats(data_dir, side):
         file = tmp_path / "chat.json"
         file.write_bytes(orjson.dumps(chat_of(case)))
-        ran = cli("tokenize", "--chat", file, "--tokenizer", find(tokenizer), "--engine", engine, "--json")
+        ran = cli("tokenize", "--chat", file, "--tokenizer", directory_of(tokenizer), "--engine", engine, "--json")
         found: Any = ran.json() if ran.exit_code == 0 else ran.exit_code
         if "error" in expected:
             same = ran.exit_code == 65 and ran.stdout == ""
