@@ -47,10 +47,15 @@ class Mood(Enum):
 
 
 class Restless(Books):
-    """One run by one seed."""
+    """One run by one seed.
 
-    def __init__(self, seed: int) -> None:
+    Two chances say how restless: that an arrival brings trouble to a replica, and that a replica never reads what it is
+    sent.
+    """
+
+    def __init__(self, seed: int, trouble_chance: float = 0.002, unread_chance: float = 0.01) -> None:
         super().__init__()
+        self.trouble_chance, self.unread_chance = trouble_chance, unread_chance
         self.rng = Random(seed)  # noqa: S311 - one seed, one run
         self.seed = seed
         self.mood = list(Mood)[seed % 3]
@@ -90,7 +95,7 @@ class Restless(Books):
         while self.requests < requests:
             self.run(self.now + self.rng.expovariate(per_second))
             self.arrive()
-            if self.rng.random() < 0.002:
+            if self.rng.random() < self.trouble_chance:
                 self.trouble()
 
     def drain(self) -> None:
@@ -158,15 +163,15 @@ class Restless(Books):
         tokens = self.rng.randint(1, held.ceiling)
         done_at = first_at + tokens * DECODE_SECONDS
         chance = self.rng.random()
-        if chance < 0.01:
+        if chance < self.unread_chance:
             return self.later(self.now + 0.001, NotSent(action.key))
-        if chance < 0.02:
+        if chance < self.unread_chance + 0.01:
             return self.later(self.rng.uniform(self.now, done_at), Failed(action.key, engine_holds=False))
         if held.request.streamed:
             self.later(first_at, FirstToken(action.key))
-        if chance < 0.07:
+        if chance < self.unread_chance + 0.06:
             return self.later(done_at, Failed(action.key, engine_holds=True))
-        if chance < 0.17:
+        if chance < self.unread_chance + 0.16:
             return self.later(self.rng.uniform(first_at, done_at), Cancelled(action.key, sent=True))
         return self.later(done_at, Finished(action.key, tokens * held.sequences))
 

@@ -355,7 +355,8 @@ class AdmissionController:
         pool = self._pools[self._replicas[name].spec.pool]
         actions: list[Action] = []
         for waiting in pool.waiting_for(name):
-            if pool.move_to_another(waiting):
+            displaced = waiting.key not in pool  # by one of those before it, for whom a queue was full
+            if displaced or pool.move_to_another(waiting):
                 continue
             lost_once = waiting.key in self._lost_once
             self._forget_wait(pool.leave(waiting.key, now))

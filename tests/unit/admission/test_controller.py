@@ -25,7 +25,7 @@ from llmshed.admission.events import (
 )
 from llmshed.admission.policy import PoolPolicy, ReplicaBudget, TenantPolicy
 from llmshed.admission.reasons import Reason
-from llmshed.admission.request import Lane, PriorityClass
+from llmshed.admission.request import Intent, Lane, PriorityClass
 from llmshed.admission.verdict import Decision
 
 GRACE = 1.0
@@ -166,6 +166,27 @@ def test_a_request_that_was_lost_once_and_moves_to_another_pool_is_not_sent_a_th
     controller.handle(ReplicaUp(spec("r4", pool="two")), 3.0)
     *_, last = controller.handle(NotSent(4), 4.0)
     assert isinstance(last, Refuse)
+
+
+def test_one_who_moves_from_a_lost_replica_may_take_the_place_of_another_who_waits_for_it() -> None:
+    """The queue holds 162,000 tokens of two replicas, then 81,000 of one; 500 of a higher class move first."""
+    tenants = {"acme": TenantPolicy("acme", top_class=PriorityClass.HIGH)}
+    long_waits = queueing_lanes(residence_seconds=1e5, bulk_residence_seconds=1e5)
+    controller = door(spec("r1"), spec("r2"), tenants=tenants, lanes=long_waits)
+    for key in (1, 2):
+        arrive(controller, key, 3_000, 83_400, streamed=True)
+    controller.handle(Finished(1), 0.0)
+    assert arrive(controller, 3, asked_class=PriorityClass.HIGH, asked_intent=Intent.BULK).replica == "r1"
+    assert arrive(controller, 4, 3_000, 82_900).replica == "r1"
+    controller.handle(NotSent(3), 1.0)  # it waits for r2 alone
+    for name in ("r1", "r2"):
+        controller.handle(BudgetChanged(name, spec(gross_ceiling_tokens=90_000).budget), 1.0)
+    low = [arrive(controller, key, 3_000, 77_000, now=2.0, asked_class=PriorityClass.LOW) for key in (5, 6)]
+    assert [type(action) for action in low] == [Enqueue, Enqueue]
+    actions = controller.handle(ReplicaDown("r2"), 3.0)
+    assert [(type(action), getattr(action, "key", 0)) for action in actions] == [(Evict, 6)]
+    assert controller.check() == ()
+    assert [queue.requests for queue in controller.state(3.0).pools[0].queues if queue.requests] == [1, 1]
 
 
 def test_who_leaves_the_queue_lets_those_behind_it_start() -> None:
