@@ -87,7 +87,19 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class EngineInfo:
-    """What a replica tells of itself; None where this engine or version does not tell."""
+    """What a replica tells of itself; None where this engine or version does not tell.
+
+    Args:
+        model_id: model that it runs.
+        version: the engine's version, as it writes it.
+        max_concurrent_requests: permits; more requests than these are refused.
+        max_input_tokens: most input of one sequence.
+        max_total_tokens: most input and output of one sequence.
+        max_batch_total_tokens: size of the KV cache; for llama.cpp an upper bound of it.
+        max_best_of: most sequences of one prompt.
+        max_client_batch_size: most prompts of one request.
+        max_running_sequences: sequences that run together; more wait.
+    """
 
     model_id: str
     version: str
@@ -97,6 +109,9 @@ class EngineInfo:
     max_batch_total_tokens: int | None = None
     max_best_of: int | None = None
     max_client_batch_size: int | None = None
+    model_revision: str | None = None
+    dtype: str | None = None
+    max_running_sequences: int | None = None
 
 
 class UpstreamFault(StrEnum):
@@ -149,10 +164,79 @@ class StreamReader(Protocol):
         """Note that the upstream closed the stream."""
 
 
-class Engine(Protocol):
-    """One engine and version."""
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What a replica does at present, for whomever; None where it does not tell.
+
+    Args:
+        running_requests: sequences that it works at.
+        queued_requests: sequences that wait inside it.
+        prompt_tokens_total: prompt tokens that it has taken since it started; what was not sent here came from others.
+    """
+
+    running_requests: float | None = None
+    queued_requests: float | None = None
+    prompt_tokens_total: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRequest:
+    """A POST to an engine: its path and its JSON body."""
+
+    path: str
+    body: bytes
+
+
+class ReadableEngine(Protocol):
+    """The half of an engine that is enough to measure one replica: it is read, and sent plain texts to complete."""
 
     name: str
+    description_paths: tuple[str, ...]
+    """Pages on which it tells of itself."""
+
+    def read_description(self, pages: Mapping[str, bytes]) -> EngineInfo:
+        """Read the pages of `description_paths` that were answered with 200, by their path.
+
+        Raises:
+            EngineError: they are not this engine's; the text says what was expected and what came.
+        """
+
+    def read_metrics(self, body: bytes, kv_tokens: int | None, at: float) -> ReplicaReading:
+        """Read the replica's own metrics, asked for at `at`, without trusting them; None for what they do not tell.
+
+        `kv_tokens` is the size of the KV cache where the replica has told it.
+        """
+
+    def read_activity(self, body: bytes) -> Activity:
+        """Read from the same page whether anybody uses the replica."""
+
+    def text_request(
+        self, text: str, output_ceiling_tokens: int, *, runs_to_ceiling: bool, model: str
+    ) -> EngineRequest:
+        """Ask for a streamed completion of a text, which the engine counts with special tokens.
+
+        With `runs_to_ceiling` the output goes on past its natural end, where the engine can; TGI cannot.
+        """
+
+    def text_reader(self) -> StreamReader:
+        """Return a reader for the answer to such a request; its `output_tokens` are exact after each event."""
+
+    def count_request(self, text: str, *, model: str) -> EngineRequest:
+        """Ask for the tokens of a text, special tokens included."""
+
+    def read_text_count(self, body: bytes) -> int:
+        """Return the number of tokens in a 200 answer to such a request.
+
+        Raises:
+            EngineError: the answer has another form.
+        """
+
+    def read_failure(self, status: int, body: bytes) -> EngineFailure:
+        """Read a non-200 answer."""
+
+
+class Engine(ReadableEngine, Protocol):
+    """One engine and version in whole: what the gateway needs to serve with it."""
 
     def read_call(self, route: Route, body: Mapping[str, Any]) -> Call:
         """Turn a parsed body into a call.
@@ -177,17 +261,8 @@ class Engine(Protocol):
     def overrun_chunk_tokens(self, version: str) -> int:
         """Return the chunk up to whose multiple this version may run beyond a ceiling; 0 for none."""
 
-    def read_metrics(self, body: bytes, kv_tokens: int | None, at: float) -> ReplicaReading:
-        """Read the replica's own metrics, asked for at `at`, without trusting them; None for what they do not tell.
-
-        `kv_tokens` is the size of the KV cache where the replica has told it.
-        """
-
     def stream_reader(self, call: Call) -> StreamReader:
         """Return a reader for the answer to this streamed call."""
-
-    def read_failure(self, status: int, body: bytes) -> EngineFailure:
-        """Read a non-200 answer."""
 
     def find_failure(self, body: bytes) -> EngineFailure | None:
         """Return what is wrong with the whole body of a 200 answer to a generating route; None when it is an answer.

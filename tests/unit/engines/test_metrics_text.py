@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmshed.engines.metrics_text import MOST_LINES, plain_values
+from llmshed.engines.metrics_text import MOST_LINES, labelled_values, plain_values
 
 NAMES = ("queue_size", "batch_tokens")
 
@@ -50,3 +50,13 @@ def test_no_page_raises(rest: bytes) -> None:
 @pytest.mark.parametrize("page", [b"\n" * 2**20, b"queue_size 1\n" * 2**16, b"queue_size{" + b'a="b",' * 2**17])
 def test_a_hostile_megabyte_tells_nothing(page: bytes) -> None:
     assert plain_values(page, NAMES) == {}
+
+
+def test_labels_are_told_with_the_value_and_longer_names_are_not() -> None:
+    page = b'queue_size{shard="0"} 3\nqueue_size{shard="1"} 4\nqueue_size_by{shard="1"} 9\n'
+    told = labelled_values(page, NAMES)
+    assert [(series.name, dict(series.labels), series.value) for series in told] == [
+        ("queue_size", {"shard": "0"}, 3.0),
+        ("queue_size", {"shard": "1"}, 4.0),
+    ]
+    assert labelled_values(page, NAMES, most_lines=2) == []

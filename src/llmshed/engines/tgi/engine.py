@@ -10,13 +10,15 @@ from typing import Any, Final
 import orjson
 
 from llmshed.admission.signals.readings import ReplicaReading
-from llmshed.engines.base import Call, EngineFailure, EngineInfo, Route, StreamReader
+from llmshed.engines.base import Activity, Call, EngineFailure, EngineInfo, EngineRequest, Route, StreamReader
+from llmshed.engines.description import Description
 from llmshed.engines.fields import INT32_MAX
 from llmshed.engines.tgi.calls import TgiCallReader
 from llmshed.engines.tgi.counts import read_token_count
 from llmshed.engines.tgi.failures import find_answer_failure, read_answer_failure
-from llmshed.engines.tgi.info import read_tgi_info
-from llmshed.engines.tgi.signals import read_tgi_metrics
+from llmshed.engines.tgi.info import INFO, read_tgi_info
+from llmshed.engines.tgi.plain import tgi_count_request, tgi_text_request
+from llmshed.engines.tgi.signals import read_tgi_activity, read_tgi_metrics
 from llmshed.engines.tgi.stream import NativeStreamReader, OpenAIStreamReader
 from llmshed.engines.tgi.versions import AUTO, check_version, facts_of
 
@@ -27,6 +29,7 @@ class TgiEngine:
     """Text Generation Inference of one version, as `Engine`."""
 
     name = "tgi"
+    description_paths: tuple[str, ...] = (INFO,)
     prefill_blocks_starts = True
 
     def __init__(self, version: str = AUTO, *, allow_truncate: bool = False) -> None:
@@ -66,6 +69,10 @@ class TgiEngine:
         """Read `/info`; see `read_tgi_info`."""
         return read_tgi_info(info)
 
+    def read_description(self, pages: Mapping[str, bytes]) -> EngineInfo:
+        """Read the page of `/info`; see `read_tgi_info`."""
+        return read_tgi_info(Description.page(pages, INFO, "TGI").fields)
+
     def overrun_chunk_tokens(self, version: str) -> int:
         """Return 1024 from 3.1.1 on, where generation goes on in chunks of that size; 0 before."""
         return facts_of(version).overrun_chunk_tokens
@@ -73,6 +80,38 @@ class TgiEngine:
     def read_metrics(self, body: bytes, kv_tokens: int | None, at: float) -> ReplicaReading:
         """Read `/metrics`; see `read_tgi_metrics`."""
         return read_tgi_metrics(body, kv_tokens, at)
+
+    def read_activity(self, body: bytes) -> Activity:
+        """Read `/metrics`; see `read_tgi_activity`."""
+        return read_tgi_activity(body)
+
+    def text_request(
+        self,
+        text: str,
+        output_ceiling_tokens: int,
+        *,
+        runs_to_ceiling: bool,  # noqa: ARG002 - other engines need it
+        model: str,  # noqa: ARG002 - other engines need it
+    ) -> EngineRequest:
+        """Ask `/generate_stream`, which runs one model and ends where the text does."""
+        return tgi_text_request(text, output_ceiling_tokens)
+
+    def text_reader(self) -> StreamReader:
+        """Return a reader of native streams."""
+        return NativeStreamReader()
+
+    def count_request(
+        self,
+        text: str,
+        *,
+        model: str,  # noqa: ARG002 - other engines need it
+    ) -> EngineRequest:
+        """Ask `/tokenize`, which runs one model."""
+        return tgi_count_request(text)
+
+    def read_text_count(self, body: bytes) -> int:
+        """Count the tokens that `/tokenize` lists."""
+        return read_token_count(Route.TOKENIZE, body)
 
     def stream_reader(self, call: Call) -> StreamReader:
         """Return a reader for the route's form of stream."""

@@ -1,87 +1,22 @@
 """Follows the event streams of Text Generation Inference."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Final
 
-import orjson
-
-from llmshed.engines.base import StreamFacts
-from llmshed.engines.fields import INT32_MAX
+from llmshed.engines.events import EventReader, told_count
 from llmshed.engines.repeated_event import RepeatedEvent
-from llmshed.engines.sse import EventScanner
 from llmshed.engines.tgi.failures import read_event_failure
 
-_DONE: Final = b"[DONE]"
-_FINISH_CHARACTERS: Final = 64
 _STRAY: Final = -1
 """Index under which chunks are counted that name none of the call's sequences."""
 
 
-class TgiStreamReader(ABC):
-    """What both forms of stream share: events out of bytes, error events, the end.
-
-    The first error event stays the failure, and a stream that failed is never `complete`, though TGI sends `[DONE]`
-    after an error too. Bytes of any kind are read; what is no event of TGI counts as seen and tells nothing.
-    """
+class NativeStreamReader(EventReader):
+    """Reads streams of `/` and `/generate_stream`: one event a token, the whole text in the last."""
 
     def __init__(self) -> None:
         """Begin before the first byte."""
-        self.facts = StreamFacts()
-        self._scanner = EventScanner()
-
-    def feed(self, data: bytes) -> None:
-        """Take the next bytes of the stream."""
-        for event in self._scanner.feed(data):
-            self._take(event)
-
-    def end(self) -> None:
-        """Note that the upstream closed the stream."""
-        for event in self._scanner.end():
-            self._take(event)
-
-    def _take(self, data: bytes | None) -> None:
-        self.facts.data_events += 1
-        if data is None:
-            return
-        if data == _DONE:
-            self._done()
-            return
-        try:
-            event = orjson.loads(data)
-        except orjson.JSONDecodeError:
-            return
-        if not isinstance(event, dict):
-            return
-        if event.get("error"):
-            self.facts.complete = False
-            if self.facts.failure is None:
-                self.facts.failure = read_event_failure(event)
-            return
-        self._read(event)
-
-    @abstractmethod
-    def _done(self) -> None:
-        """Take the terminator."""
-
-    @abstractmethod
-    def _read(self, event: Mapping[str, Any]) -> None:
-        """Take an event that is no error."""
-
-    def _complete(self) -> None:
-        if self.facts.failure is None:
-            self.facts.complete = True
-
-    def _finish(self, reason: object) -> bool:
-        """Keep a finish reason; TGI writes null, or an empty string, while a sequence runs."""
-        if not isinstance(reason, str) or not 0 < len(reason) <= _FINISH_CHARACTERS:
-            return False
-        self.facts.finish_reason = reason
-        return True
-
-
-class NativeStreamReader(TgiStreamReader):
-    """Reads streams of `/` and `/generate_stream`: one event a token, the whole text in the last."""
+        super().__init__(read_event_failure)
 
     def _done(self) -> None:
         """Ignore it: TGI ends these streams without a terminator."""
@@ -92,13 +27,13 @@ class NativeStreamReader(TgiStreamReader):
             facts.output_tokens += 1
         details = event.get("details")
         if isinstance(details, dict):
-            facts.output_tokens = _count(details.get("generated_tokens"), facts.output_tokens)
+            facts.output_tokens = told_count(details.get("generated_tokens"), facts.output_tokens)
             self._finish(details.get("finish_reason"))
         if isinstance(event.get("generated_text"), str):
             self._complete()
 
 
-class OpenAIStreamReader(TgiStreamReader):
+class OpenAIStreamReader(EventReader):
     """Reads streams of the `/v1` routes: one chunk a token, told apart by `index` where several sequences interleave.
 
     A usage beside a choice is that sequence's, as completions send it; one without choices is the whole call's. An
@@ -110,7 +45,7 @@ class OpenAIStreamReader(TgiStreamReader):
 
         `text_key` is the name under which this route tells the text of a token.
         """
-        super().__init__()
+        super().__init__(read_event_failure)
         self._text_key = text_key
         self._sequences = sequences
         self._sends_done = sends_done
@@ -145,12 +80,12 @@ class OpenAIStreamReader(TgiStreamReader):
         usage = event.get("usage")
         told = usage.get("completion_tokens") if isinstance(usage, dict) else None
         if not isinstance(choices, list) or not choices:
-            self.facts.output_tokens = _count(told, self.facts.output_tokens)
+            self.facts.output_tokens = told_count(told, self.facts.output_tokens)
             return
         choice = choices[0] if isinstance(choices[0], dict) else {}
         index = self._index(choice.get("index"))
         before = self._counts.get(index, 0)
-        now = _count(told, before + 1)
+        now = told_count(told, before + 1)
         self._counts[index] = now
         self.facts.output_tokens += now - before
         if self._finish(choice.get("finish_reason")):
@@ -162,8 +97,3 @@ class OpenAIStreamReader(TgiStreamReader):
 
     def _index(self, told: object) -> int:
         return told if type(told) is int and 0 <= told < self._sequences else _STRAY
-
-
-def _count(told: object, otherwise: int) -> int:
-    """Return a count that the engine told, if it is one."""
-    return told if type(told) is int and 0 <= told <= INT32_MAX else otherwise

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from llmshed.engines import events
 from llmshed.engines.base import Call, Route, StreamFacts, UpstreamFault
-from llmshed.engines.tgi import stream
 from llmshed.engines.tgi.engine import TgiEngine
 from llmshed.tokenizing.prompts import TextPrompt
 
@@ -263,7 +263,7 @@ def test_a_stream_of_repeats_is_parsed_where_it_says_something_new(monkeypatch: 
             parsed.append(data)
             return orjson.loads(data)
 
-    monkeypatch.setattr(stream, "orjson", Parser)
+    monkeypatch.setattr(events, "orjson", Parser)
     seen = facts(*(with_text(b"%d" % number) for number in range(50)), chunk("stop", usage=usage(60)), DONE)
     assert seen == StreamFacts(data_events=52, output_tokens=60, complete=True, finish_reason="stop")
     assert len(parsed) == 2
