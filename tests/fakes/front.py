@@ -122,7 +122,7 @@ class Front:
 
     async def outcome(self) -> RelayOutcome:
         """Return the outcome of the one request that was served, once it has ended."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await self.ended.wait()
         (outcome,) = self.outcomes
         return outcome

@@ -102,7 +102,7 @@ async def _running(command: list[str], port: int, output: Path) -> AsyncIterator
     with output.open("wb") as out:
         process = await asyncio.create_subprocess_exec(*command, stdout=out, stderr=out)
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 while not await _listens(port):
                     assert process.returncode is None, f"it ended: see {output}"
                     await asyncio.sleep(0.02)

@@ -76,7 +76,7 @@ class House:
 
 async def until(condition: Callable[[], Any]) -> Any:
     """Wait until a condition holds, and return what it returned."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not (found := condition()):  # noqa: ASYNC110 - what is waited for is on the other side of a socket
             await asyncio.sleep(0.002)
     return found
@@ -122,7 +122,7 @@ async def house(
         daemon = await stack.enter_async_context(listening(inputs, surroundings))
         daemon.begin(inputs)
         if ready:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(30):
                 await daemon.gateway.fleet.until_serving()
         running = House(daemon, session, settings, emulators, urls, lines)
         holder.append(running)

@@ -15,6 +15,7 @@ from typing import Any
 import aiohttp
 
 from fakes.house import House, request_bytes, until
+from fakes.turns import turned_seconds
 from llmshed.emulator import Emulator
 
 AT_ONCE = 50
@@ -54,9 +55,13 @@ class Leaver:
 
 @dataclass(slots=True)
 class Measured:
-    """What a run of leavers took, in seconds: a seat's way back, and until the last upstream socket was closed."""
+    """What a run of leavers took, in seconds: a seat's way back, and until the last upstream socket was closed.
+
+    `turned` has, for each batch, the turns of the loop until the last seat was back.
+    """
 
     seats: list[float] = field(default_factory=list)
+    turned: list[float] = field(default_factory=list)
     upstream: list[float] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -92,6 +97,7 @@ async def leave_in_batches(
         began = time.time()  # noqa: TID251 - as above
         for manner, leaver in enumerate(batch):
             leaver.leave(manner)
+        measured.turned.append(await turned_seconds(partial(_decisions_of, gate, batch)))
         found = await until(partial(_decisions_of, gate, batch))
         if at is not None:
             await until(partial(_let_go_of, at, len(lines) + len(batch)))

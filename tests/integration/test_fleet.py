@@ -91,7 +91,7 @@ async def house(load: Callable[[CounterRecipe], PromptCounter] = lambda _: WordC
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not condition():  # noqa: ASYNC110 - what is waited for is on the other side of a socket
             await asyncio.sleep(0.002)
 

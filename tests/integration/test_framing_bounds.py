@@ -29,7 +29,7 @@ async def gate() -> AsyncIterator[House]:
 async def _until_closed(gate: House, head: bytes, pieces: Iterator[bytes], most_bytes: int) -> tuple[list[Answer], int]:
     """Send pieces, each when the one before has been taken, until the listener closes; return what it said and took."""
     sent = 0
-    async with raw(gate) as (reader, writer), asyncio.timeout(10):
+    async with raw(gate) as (reader, writer), asyncio.timeout(30):
         reading = asyncio.ensure_future(read_out(reader))
         with contextlib.suppress(ConnectionError):
             for piece in itertools.chain([head], pieces):
@@ -182,7 +182,7 @@ async def test_a_body_that_is_refused_unread_is_not_asked_for(monkeypatch: pytes
 async def test_a_body_that_may_come_is_asked_for(gate: House) -> None:
     whole = request_bytes("/generate", NATIVE, EXPECT, "Connection: close")
     head, _, body = whole.partition(b"\r\n\r\n")
-    async with raw(gate) as (reader, writer), asyncio.timeout(10):
+    async with raw(gate) as (reader, writer), asyncio.timeout(30):
         writer.write(head + b"\r\n\r\n")
         assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
         writer.write(body)

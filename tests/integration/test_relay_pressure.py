@@ -120,12 +120,12 @@ async def test_a_client_that_leaves_while_the_engine_waits_for_it_takes_the_stre
     async with ScriptedEngine(script) as engine:
         front.urls["r1"] = front.urls["r2"] = engine.url
         _, writer = await asked(front)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(12):
             while not engine.conversations:  # noqa: ASYNC110 - across a socket
                 await asyncio.sleep(0.002)
         await asyncio.sleep(0.1)
         writer.transport.abort()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(12):
             await engine.left.wait()
         outcome = await front.outcome()
     assert (outcome.ending, outcome.ended_by) == (Ending.CANCELLED, EndedBy.CLIENT)

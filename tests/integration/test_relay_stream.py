@@ -51,7 +51,7 @@ def streaming(*pieces: bytes, end: str = "end") -> Script:
 
 async def until(condition: object) -> None:
     assert callable(condition)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(12):
         while not condition():  # noqa: ASYNC110 - what is waited for is on the other side of a socket
             await asyncio.sleep(0.001)
 
@@ -219,7 +219,7 @@ async def test_an_engine_that_does_not_close_after_its_last_event_is_not_waited_
         async with ScriptedEngine(streaming(CHUNK, STOP, DONE, end="stay")) as engine:
             front.urls["r1"] = front.urls["r2"] = engine.url
             got = await front.post(CHAT_PATH, CHAT)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(12):
                 await engine.left.wait()
     assert got.body == CHUNK + STOP + DONE
     assert (await front.outcome()).ending is Ending.FINISHED
@@ -289,7 +289,7 @@ async def test_a_client_that_leaves_a_stream_takes_it_with_it(seen: bytes, front
         front.urls["r1"] = front.urls["r2"] = engine.url
         await front.leave_after(CHAT_PATH, CHAT, lambda got: seen in got and bool(engine.asked))
         outcome = await front.outcome()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(12):
             await engine.left.wait()
     assert (outcome.ending, outcome.ended_by) == (Ending.CANCELLED, EndedBy.CLIENT)
     assert outcome.phase is (Phase.DECODE if seen else Phase.PREFILL)
@@ -311,7 +311,7 @@ async def test_a_client_that_never_reads_counts_as_gone(front: Front) -> None:
         writer.write(b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (CHAT_PATH.encode(), len(content)))
         writer.write(content)
         outcome = await front.outcome()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(12):
             await engine.left.wait()
         writer.close()
     assert (outcome.ending, outcome.ended_by, outcome.phase) == (Ending.CANCELLED, EndedBy.CLIENT, Phase.DECODE)

@@ -174,7 +174,7 @@ async def test_a_silent_engine_is_given_up_after_the_time_of_its_tokens(front: F
         front.urls["r1"] = front.urls["r2"] = engine.url
         got = await front.post("/generate", ASK)
         assert front.driver.charged == 1  # a closed socket is not a released engine
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(12):
             await engine.left.wait()
     assert (got.status, got.reason, got.headers["x-should-retry"]) == (504, "upstream_timeout", "false")
     assert "0.1 s" in got.json()["error"]
@@ -189,7 +189,7 @@ async def test_a_client_that_leaves_takes_its_request_with_it(front: Front) -> N
         front.urls["r1"] = front.urls["r2"] = engine.url
         await front.leave_after("/generate", ASK, lambda _: bool(engine.asked))
         outcome = await front.outcome()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(12):
             await engine.left.wait()
     assert (outcome.ending, outcome.ended_by, outcome.phase) == (Ending.CANCELLED, EndedBy.CLIENT, Phase.PREFILL)
     assert outcome.status == 0
@@ -214,7 +214,7 @@ async def test_a_shutdown_that_cannot_wait_longer_says_so(front: Front) -> None:
     async with ScriptedEngine(wait_for_leaving) as engine:
         front.urls["r1"] = front.urls["r2"] = engine.url
         asking = asyncio.ensure_future(front.post("/generate", ASK))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(12):
             while not engine.asked:  # noqa: ASYNC110 - the engine is a script, not an event
                 await asyncio.sleep(0.001)
         front.relay.break_off()

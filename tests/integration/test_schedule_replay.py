@@ -56,6 +56,7 @@ def patience(rng: random.Random) -> int | None:
 
 
 LONG = ("/generate_stream", {"inputs": "At length", "parameters": {"max_new_tokens": 1200}})
+WHOLE = ("/v1/completions", {"prompt": "At once", "max_tokens": 8})
 
 
 async def ask(
@@ -102,6 +103,10 @@ async def record(path: Path, seed: int) -> None:
             # Whatever the machine's pace: one is given up, some find no permit, and one is lost with its batch.
             burst = [ask(session, url, LONG, 0.1, None) for _ in range(PARAMETERS.max_concurrent_requests)]
             await asyncio.gather(fail_in_second_chunk(session, url), ask(session, url, LONG, 0.05, 200), *load, *burst)
+            # On a busy machine any of those may have found no permit: these find one.
+            for number in range(4):
+                await ask(session, url, WHOLE, 0.0, None)
+                await ask(session, url, body(rng, number), 0.0, None)
         await emulator.stop()
 
 

@@ -71,11 +71,14 @@ def in_phase(gate: House, phase: Phase) -> int:
 
 
 def assert_all_left(measured: Measured, lines: list[dict[str, Any]], number: int, termination: str) -> None:
-    """Report the figures; the bound is wide, since the clients, the gateway and the replica share one busy loop."""
+    """Report the figures; the bound is wide, since the clients, the gateway and the replica share one busy loop.
+
+    It is one of the loop's turns: other work on the machine adds none.
+    """
     print(f"\n{termination}: {measured}")  # noqa: T201 - figures for whoever runs it with -s
     assert [line["termination"] for line in lines] == [termination] * number
     assert {line["ending"] for line in lines} == {"cancelled"}
-    assert sorted(measured.seats)[int(0.99 * (number - 1))] < 1.0
+    assert max(measured.turned) < 1.0
 
 
 @numbers

@@ -28,7 +28,7 @@ async def arrive(gate: House, name: str, path: str, body: Any) -> Leaver:
 async def first_to_stream(guests: list[Leaver]) -> None:
     """Wait until one of them has got an event; who comes first is the kernel's choice."""
     reading = [asyncio.ensure_future(guest.reader.readuntil(b"data:")) for guest in guests]
-    await asyncio.wait(reading, timeout=10, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait(reading, timeout=30, return_when=asyncio.FIRST_COMPLETED)
     assert any(task.done() for task in reading)
     for task in reading:
         task.cancel()

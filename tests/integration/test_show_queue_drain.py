@@ -71,7 +71,7 @@ async def ask(session: aiohttp.ClientSession, served: Served) -> Answer:
 
 
 async def until_in_house(session: aiohttp.ClientSession, served: Served, number: int) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(30):
         while True:
             async with session.get(f"{served.admin}/admin/state") as answer:
                 if orjson.loads(await answer.read())["requests_in_house"] == number:

@@ -108,7 +108,7 @@ async def assert_request_is_judged(
 
 async def written(session: aiohttp.ClientSession, served: Served, request_id: str) -> dict[str, Any]:
     """Wait for the decision of a request, which is written at its end."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while True:
             async with session.get(f"{served.admin}/admin/decisions", params={"request_id": request_id}) as answer:
                 if found := (await answer.json())["decisions"]:

@@ -193,7 +193,7 @@ async def begun_together(site: Site, body: dict[str, Any]) -> Answer:
     engine.stall(inf)
     async with asyncio.TaskGroup() as group:
         posted = group.create_task(site.post("/v1/completions", body))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while engine.queue_size < len(body["prompt"]):  # noqa: ASYNC110 - the engine tells nobody of its queue
                 await asyncio.sleep(0.001)
         engine.stall(0)

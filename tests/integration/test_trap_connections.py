@@ -35,7 +35,7 @@ async def test_a_slow_answer_is_cut_by_no_timer_of_the_client(upstream: Upstream
 async def test_an_idle_connection_is_closed_after_the_time_that_is_set() -> None:
     async with house("[server]\nkeepalive_seconds = 0.1\n") as gate, raw(gate) as (reader, writer):
         writer.write(request_bytes("/generate", {"inputs": "Hello", "parameters": {"max_new_tokens": 1}}))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(12):
             answer = await reader.read()
         assert answer.startswith(b"HTTP/1.1 200 OK")
         assert b"onnection: close" not in answer

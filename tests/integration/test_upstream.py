@@ -182,7 +182,7 @@ async def test_closing_an_answer_is_noticed_by_the_engine(upstream: UpstreamClie
         answer = await upstream.send(engine.url, b"{}", HEADERS)
         assert await answer.read() == b"data: 1\n\n"
         answer.close()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(12):
             await engine.left.wait()
         with pytest.raises(LostError):
             await answer.read()
@@ -201,7 +201,7 @@ async def test_cancelling_a_send_closes_its_socket(upstream: UpstreamClient) -> 
         await arrived.wait()
         sending.cancel()
         await asyncio.wait([sending])
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(12):
             await engine.left.wait()
 
 

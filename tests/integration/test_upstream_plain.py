@@ -22,7 +22,7 @@ async def ok(conversation: Conversation) -> None:
 
 async def until_left(engine: ScriptedEngine, number: int) -> None:
     """Wait until so many conversations have lost their client."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(12):
         while sum(one.reader.at_eof() for one in engine.conversations) < number:  # noqa: ASYNC110 - across a socket
             await asyncio.sleep(0.002)
 
@@ -138,7 +138,7 @@ async def test_a_client_that_is_closed_ends_what_runs() -> None:
         await upstream.close()
         with pytest.raises(LostError):
             await answer.read()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(12):
             await engine.left.wait()
 
 

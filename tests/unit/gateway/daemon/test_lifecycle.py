@@ -62,7 +62,7 @@ async def life(house: House) -> AsyncIterator[Lifecycle]:
 async def test_a_stop_refuses_new_work_before_anything_else_can_run(house: House, life: Lifecycle) -> None:
     life.stop()
     assert house.told == ["draining"]
-    await asyncio.wait_for(life.until_stopped(), 5)
+    await asyncio.wait_for(life.until_stopped(), 12)
 
 
 async def test_an_empty_house_closes_after_the_delay_and_not_before(house: House, life: Lifecycle) -> None:
@@ -70,7 +70,7 @@ async def test_an_empty_house_closes_after_the_delay_and_not_before(house: House
     drain = asyncio.ensure_future(life.drain(0.1, 60))
     await asyncio.sleep(0.02)
     assert house.told == ["draining"]
-    await asyncio.wait_for(drain, 5)
+    await asyncio.wait_for(drain, 12)
     assert house.told == ["draining", "closed"]
 
 
@@ -81,14 +81,14 @@ async def test_what_runs_is_waited_for(house: House, life: Lifecycle) -> None:
     await asyncio.sleep(0.05)
     assert not drain.done()
     house.leave()
-    await asyncio.wait_for(drain, 5)
+    await asyncio.wait_for(drain, 12)
     assert house.told == ["draining", "closed"]
 
 
 async def test_what_is_left_at_the_end_of_the_window_is_broken_off(house: House, life: Lifecycle) -> None:
     house.enter(3)
     life.stop()
-    await asyncio.wait_for(life.drain(0, 0.05), 5)
+    await asyncio.wait_for(life.drain(0, 0.05), 12)
     assert house.told == ["draining", "closed", "broken off"]
 
 
@@ -101,7 +101,7 @@ async def test_a_second_stop_ends_every_step_at_once(
     drain = asyncio.ensure_future(life.drain(delay, window))
     await asyncio.sleep(0.02)
     life.stop()
-    await asyncio.wait_for(drain, 5)
+    await asyncio.wait_for(drain, 12)
     assert house.told == ["draining", "closed", "broken off"]
 
 
@@ -112,7 +112,7 @@ async def test_what_does_not_let_itself_be_broken_off_does_not_hold_the_exit(
     monkeypatch.setattr(house, "break_off", lambda: None)
     house.enter(1)
     life.stop()
-    await asyncio.wait_for(life.drain(0, 0), 5)
+    await asyncio.wait_for(life.drain(0, 0), 12)
 
 
 async def test_a_gateway_that_drains_takes_no_other_configuration(house: House, life: Lifecycle) -> None:
@@ -136,5 +136,5 @@ async def test_signals_mean_what_the_manual_says(house: House, life: Lifecycle) 
         life.remove_signals()
     assert house.told == ["reload", "dump", "draining"]
     house.enter(1)
-    await asyncio.wait_for(life.drain(60, 60), 5)
+    await asyncio.wait_for(life.drain(60, 60), 12)
     assert house.told[-1] == "broken off"

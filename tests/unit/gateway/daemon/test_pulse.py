@@ -35,7 +35,7 @@ async def test_every_second_is_checked_and_told_and_a_status_only_when_it_change
             enough.set()
 
     task = asyncio.ensure_future(pulse.beat(check, lambda: "idle" if checks < 3 else "busy", heard))
-    await asyncio.wait_for(enough.wait(), 5)
+    await asyncio.wait_for(enough.wait(), 30)
     task.cancel()
     assert heard.told[:5] == ["idle", "beat", "beat", "busy", "beat"]
     assert heard.told.count("busy") == 1

@@ -55,7 +55,7 @@ async def talk(listener: Listener, *parts: bytes, pause: float = 0.0) -> bytes:
         writer.write(part)
         await writer.drain()
         await asyncio.sleep(pause)
-    answer = await asyncio.wait_for(reader.read(), 10)
+    answer = await asyncio.wait_for(reader.read(), 30)
     writer.close()
     await writer.wait_closed()
     return answer
@@ -153,9 +153,9 @@ async def test_expect_is_answered_before_the_body_is_read() -> None:
     async with listening() as listener:
         reader, writer = await asyncio.open_connection("127.0.0.1", int(listener.url.rpartition(":")[2]))
         writer.write(post(b"", b"Expect: 100-continue").replace(b"Content-Length: 0", b"Content-Length: 5"))
-        assert await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        assert await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 30) == b"HTTP/1.1 100 Continue\r\n\r\n"
         writer.write(b"hello")
-        assert (await asyncio.wait_for(reader.read(), 10)).endswith(b"hello")
+        assert (await asyncio.wait_for(reader.read(), 30)).endswith(b"hello")
         writer.close()
         await writer.wait_closed()
 
@@ -189,7 +189,7 @@ async def test_headers_that_never_end_are_closed_though_they_came_with_the_conne
         connection.connection_made(wire)
         connection.data_received(b"GET / HTTP/1.1\r\nHo")  # in the same turn of the loop, as uvloop does
         try:
-            await asyncio.wait_for(wire.closed.wait(), 2)
+            await asyncio.wait_for(wire.closed.wait(), 12)
         finally:
             connection.connection_lost(None)
 
@@ -219,10 +219,10 @@ async def test_a_client_that_leaves_cancels_its_handler() -> None:
     async with listening(wait_for_ever) as listener:
         _, writer = await asyncio.open_connection("127.0.0.1", int(listener.url.rpartition(":")[2]))
         writer.write(post(b""))
-        await asyncio.wait_for(began.wait(), 10)
+        await asyncio.wait_for(began.wait(), 30)
         writer.close()
         await writer.wait_closed()
-        await asyncio.wait_for(ended.wait(), 10)
+        await asyncio.wait_for(ended.wait(), 30)
 
 
 async def test_connections_beyond_the_descriptors_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,7 +231,7 @@ async def test_connections_beyond_the_descriptors_are_closed(monkeypatch: pytest
         port = int(listener.url.rpartition(":")[2])
         _, first = await asyncio.open_connection("127.0.0.1", port)
         reader, second = await asyncio.open_connection("127.0.0.1", port)
-        assert await asyncio.wait_for(reader.read(), 10) == b""
+        assert await asyncio.wait_for(reader.read(), 30) == b""
         for writer in (first, second):
             writer.close()
             await writer.wait_closed()
@@ -251,7 +251,7 @@ async def test_a_unix_socket_is_for_its_owner_and_group_and_goes_away(tmp_path: 
         assert stat.S_IMODE(os.stat(path).st_mode) == 0o660  # noqa: PTH116 - tests may block
         reader, writer = await asyncio.open_unix_connection(str(path))
         writer.write(post(b"hello"))
-        assert (await asyncio.wait_for(reader.read(), 10)).endswith(b"hello")
+        assert (await asyncio.wait_for(reader.read(), 30)).endswith(b"hello")
         writer.close()
         await writer.wait_closed()
     assert not path.exists()
