@@ -1,6 +1,7 @@
 """vLLM as it tells of itself: scrapes of several versions, shortened, and streams of 0.32."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -95,6 +96,15 @@ def test_old_and_new_names_of_the_same_signals_are_read() -> None:
     assert VLLM.read_metrics(V0, None, 5.0) == ReplicaReading(5.0, 0.0, 0.0, 0.0)
     assert VLLM.read_metrics(V1, None, 5.0) == ReplicaReading(5.0, 2.0, 0.375, 17.0)
     assert VLLM.read_metrics(b"", None, 5.0) == ReplicaReading(5.0)
+
+
+def test_a_whole_page_is_read_as_its_lines(data_dir: Path) -> None:
+    page = (data_dir / "metrics" / "vllm_v0_idle.prom").read_bytes()
+    assert VLLM.read_metrics(page, None, 5.0) == ReplicaReading(5.0, 0.0, 0.0, 0.0)
+    assert VLLM.read_activity(page) == Activity(0.0, 0.0, 148.0)
+    assert VLLM.read_description(pages(page)).max_batch_total_tokens == 81_767 * 16
+    excerpt = (data_dir / "metrics" / "vllm_v1_docs_excerpt.prom").read_bytes()
+    assert VLLM.read_activity(excerpt) == Activity(8.0)
 
 
 def test_sequences_that_were_swapped_out_wait_again() -> None:
