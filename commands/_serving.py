@@ -55,6 +55,7 @@ async def _serve(
     from llmshed.clock import SystemClock
     from llmshed.gateway.daemon.assembly import Reports, read_inputs
     from llmshed.gateway.daemon.daemon import Surroundings, listening
+    from llmshed.gateway.daemon.memory import settle
     from llmshed.gateway.daemon.notify import Notifier
     from llmshed.observability.decisions import DecisionLog
     from llmshed.observability.goodput import objectives_of
@@ -88,24 +89,13 @@ async def _serve(
             if as_json:
                 urls = {"url": daemon.gateway.data_url, "admin_url": daemon.gateway.admin_url}
                 print_json(SCHEMA, {**urls, "version": __version__})
-            _settle_memory()
+            settle()
             daemon.begin(inputs)
             await daemon.run()
     finally:
         for writer in (decisions, log):
             if writer is not None:
                 writer.close()
-
-
-def _settle_memory() -> None:
-    """Leave out of all later garbage collections what lives as long as the process.
-
-    There are some 80,000 such objects by now; looking through them would stop the event loop for 40 ms each time.
-    """
-    import gc
-
-    gc.collect()
-    gc.freeze()
 
 
 def _loop_factory(config: "Config") -> "Callable[[], AbstractEventLoop] | None":

@@ -97,9 +97,10 @@ async def test_thousands_of_slow_clients_slow_nobody_down(tmp_path: Path) -> Non
             print(f"\np99 alone {1000 * alone:.1f} ms, beside the crowd {1000 * beside:.1f} ms", end="")  # noqa: T201 - read with -s
         print(f"\n{statistics.median(ratios):.2f} times as slow; closed: {told}")  # noqa: T201 - as above
     assert statistics.median(ratios) <= MOST_TIMES_SLOWER
-    for kinds in told:
+    for crowds in told:
+        kinds, late = crowds["kinds"], crowds["latest_seconds"]
         assert set(kinds) == {"headers", "bodies"}  # the idle ones have longer than a round
         assert kinds["headers"]["closed"] >= HEADERS / 2
         assert kinds["bodies"]["closed"] >= BODIES / 2
-        assert kinds["headers"]["longest_seconds"] < 17.0
-        assert kinds["bodies"]["longest_seconds"] < 15.0
+        assert kinds["headers"]["longest_seconds"] < 17.0 + late
+        assert kinds["bodies"]["longest_seconds"] < 15.0 + late

@@ -15,7 +15,7 @@ from llmshed.gateway.contract.problem import Problem
 from llmshed.gateway.counting.call_count import CountedCall, ProvedTooLargeError, count_call, most_useful_tokens
 from llmshed.gateway.counting.pool import BacklogError
 from llmshed.gateway.daemon.app import Gateway
-from llmshed.gateway.door.problems import RefusedError
+from llmshed.gateway.door.problems import RefusedError, problem_of
 from llmshed.gateway.door.reading import check_open, read_call
 from llmshed.gateway.door.repeats import declared_repeats, request_name
 from llmshed.gateway.door.unchanged import RefusedSize
@@ -72,7 +72,7 @@ async def _counted(gateway: Gateway, visit: Visit, pool: PoolPolicy, call: Call,
             counted = await count_call(gateway, pool, call, sizes=visit.prompt_sizes)
     except BacklogError as error:
         uncounted = _request(gateway, visit, pool, call, wishes, CountedCall((0,) * len(call.prompts)))
-        raise UncountedError(uncounted, backlog_verdict(error), error) from error
+        raise UncountedError(uncounted, backlog_verdict(error), problem_of(error)) from error
     finally:
         visit.counted_seconds = gateway.clock.now() - began
     visit.asked = _request(gateway, visit, pool, call, wishes, counted)
@@ -90,8 +90,8 @@ def _refuse_unless_possible(gateway: Gateway, visit: Visit, least: Request) -> N
 
 def _beyond_bound(least: Request, verdict: Verdict) -> UncountedError:
     problem = Problem.from_verdict(verdict, least)
-    refusal = RefusedError(replace(problem, message=f"At least {problem.message}", input_tokens=None))
-    return UncountedError(least, replace(verdict, reservation=None), refusal)
+    told = replace(problem, message=f"At least {problem.message}", input_tokens=None)
+    return UncountedError(least, replace(verdict, reservation=None), told)
 
 
 def _refuse_unchanged(gateway: Gateway, visit: Visit, pool: PoolPolicy, call: Call, wishes: Wishes) -> None:
@@ -106,7 +106,7 @@ def _refuse_unchanged(gateway: Gateway, visit: Visit, pool: PoolPolicy, call: Ca
     if size.is_bound:
         raise _beyond_bound(asked, verdict)
     visit.asked, visit.untruncated_tokens = asked, size.untruncated_tokens
-    raise UncountedError(asked, verdict, RefusedError(Problem.from_verdict(verdict, asked)))
+    raise UncountedError(asked, verdict, Problem.from_verdict(verdict, asked))
 
 
 def _remember_if_for_good(gateway: Gateway, visit: Visit, verdict: Verdict, size: RefusedSize) -> None:
@@ -180,12 +180,12 @@ def _let_pass(gateway: Gateway, visit: Visit, error: UncountedError) -> Ticket:
     """Return the ticket of a request that is let through uncounted.
 
     Raises:
-        LlmshedError: its refusal stands.
+        RefusedError: its refusal stands.
     """
     answer = visit.snapshot.desk.let_pass(error.request, error.verdict)
     if isinstance(answer, Verdict):
         visit.verdict = answer
-        raise error.refusal
+        raise RefusedError(error.problem)
     visit.admitted_at = gateway.clock.now()
     return _let_in(visit, answer)
 

@@ -105,14 +105,17 @@ class GatewayProtocol(PatientHandler):
 
     def answering(self, body: StreamReader) -> None:
         """Note that the answer to the request of this body begins; what is broken of it is not waited for."""
-        self._answered = body
-        if body.exception() is not None:
+        if self.transport is not None:
+            self._answered = body
+        if (broken := body.exception()) is not None:
+            broken.__traceback__ = None  # it leads to the frames of those who read, which hold the body
             body.feed_eof()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Forget the timer with the connection."""
+        """Forget the timer with the connection, and the bodies, which refer to it."""
         self._stop_header_timer()
         super().connection_lost(exc)
+        self._body = self._answered = EMPTY_PAYLOAD
 
     def handle_error(
         self,
@@ -136,9 +139,11 @@ class GatewayProtocol(PatientHandler):
         """Let whoever waits for a body know that its framing broke; aiohttp tells only those who come after it."""
         if not isinstance(message, _ErrInfo):
             self._body = body
-        elif self._body.is_eof():
             return
-        elif self._body is self._answered:  # its rest is being dropped, and now has no end
+        message.exc.__traceback__ = None  # it leads to aiohttp's frame, which holds the message and this connection
+        if self._body.is_eof():
+            return
+        if self._body is self._answered:  # its rest is being dropped, and now has no end
             self.force_close()
         else:
             self._body.set_exception(web.RequestPayloadError())

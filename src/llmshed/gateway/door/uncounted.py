@@ -5,7 +5,7 @@ from dataclasses import replace
 from llmshed.admission.reasons import Reason
 from llmshed.admission.request import Request
 from llmshed.admission.verdict import Decision, Verdict
-from llmshed.errors import LlmshedError
+from llmshed.gateway.contract.problem import Problem
 from llmshed.gateway.counting.pool import BacklogError
 
 
@@ -15,15 +15,16 @@ class UncountedError(Exception):
     Args:
         request: what is known of the request; its counts are 0, so that no bound is told or written down as one.
         verdict: why it is refused.
-        refusal: what it is told where that stands.
+        problem: what it is told where that stands. (An error to raise would, raised while this one is handled, refer
+            to this one and be referred to by it; only a garbage collection ends that.)
     """
 
-    def __init__(self, request: Request, verdict: Verdict, refusal: LlmshedError) -> None:
+    def __init__(self, request: Request, verdict: Verdict, problem: Problem) -> None:
         """Keep the request beside its refusal."""
-        super().__init__(str(refusal))
+        super().__init__(problem.message)
         self.request = replace(request, prompt_tokens=(0,) * len(request.prompt_tokens))
         self.verdict = verdict
-        self.refusal = refusal
+        self.problem = problem
 
 
 def backlog_verdict(error: BacklogError) -> Verdict:
