@@ -1,6 +1,7 @@
-"""What was shown of replicas' signals, for tests that stand in for the gateway's observer."""
+"""What was shown of replicas' signals and likeness, for tests that stand in for the gateway's observer."""
 
 from llmshed.admission.signals.readings import Signal
+from llmshed.profile.comparison import Kind, Match
 
 
 class SignalsSeen:
@@ -11,6 +12,8 @@ class SignalsSeen:
         self.signals: list[Signal] = []
         self.told: list[bool] = []
         self.ages: list[float] = []
+        self.matches: dict[tuple[str, Kind], Match] = {}
+        self.kept: dict[str, float] = {}
 
     def budget_governed(self, replica: str, factor: float) -> None:
         self.factors[replica] = factor
@@ -29,3 +32,14 @@ class SignalsSeen:
 
     def signals_forgotten(self, replica: str) -> None:
         del self.factors[replica]
+
+    def profile_compared(self, replica: str, kind: Kind, match: Match) -> None:
+        self.matches[replica, kind] = match
+
+    def profile_kept(self, replica: str, ratio: float) -> None:
+        self.kept[replica] = ratio
+
+    def profile_forgotten(self, replica: str) -> None:
+        self.kept.pop(replica, None)
+        for kind in Kind:
+            self.matches.pop((replica, kind), None)

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from fakes.engine import Conversation, ScriptedEngine
-from llmshed.tokenizing.base import TokenBounds
+from llmshed.tokenizing.base import NO_DIGESTS, TokenBounds
 from llmshed.tokenizing.prompts import ChatPrompt, IdsPrompt, Prompt, PromptCount, TextPrompt
 
 INFO = {
@@ -33,6 +33,8 @@ def words(prompt: Prompt) -> int:
 
 class WordCounter:
     """Counts words; `extra` more than the engine does."""
+
+    digests = NO_DIGESTS
 
     def __init__(self, extra: int = 0) -> None:
         self.extra = extra

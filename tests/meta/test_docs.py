@@ -26,6 +26,7 @@ from llmshed.gateway.would import Would
 from llmshed.observability.decisions import DecisionLine
 from llmshed.observability.endings import Ending, Phase
 from llmshed.observability.metrics import REPEATED, Metrics, QueueSize, UpstreamErrorKind
+from llmshed.profile.comparison import Kind, Match
 
 RETRY_WORDS = {Retry.NEVER: "retry never", Retry.LATER: "retry later", Retry.UNSAFE: "retry unsafe"}
 
@@ -125,8 +126,9 @@ def metric_rows() -> set[tuple[str, str, str]]:
     metrics.state.state = ControllerState((replica,), draining=False, live_requests=0, pools=(POOL,))
     metrics.know_replicas((replica,))
     metrics.know_pools((POOL,))
-    for seen in (metrics.budget_factor, metrics.signal_age, metrics.metrics_up):
+    for seen in (metrics.budget_factor, metrics.signal_age, metrics.metrics_up, metrics.profile_factor):
         seen.of("r")
+    metrics.profile_match.of("r", Kind.MODEL, Match.MATCH)
     rows = set()
     for family in metrics.registry.collect():
         name = f"{family.name}_total" if family.type == "counter" else family.name
@@ -149,6 +151,8 @@ def test_the_metrics_page_lists_the_values_of_its_labels(repository: Path) -> No
     values = {row[0].strip("`"): row[1] for row in rows_of(repository / "docs" / "metrics.md", "Label values")}
     assert values["kind` of errors"] == ", ".join(f"`{kind}`" for kind in UpstreamErrorKind)
     assert values["kind` of repeats"] == ", ".join(f"`{kind}`" for kind in REPEATED)
+    assert values["kind` of facts"] == ", ".join(f"`{kind}`" for kind in Kind)
+    assert values["state"] == ", ".join(f"`{match}`" for match in Match)
     assert values["size"] == ", ".join(f"`{size}`" for size in QueueSize)
     assert values["decision"] == ", ".join([*(f"`{decision}`" for decision in Decision), "`none`"])
     assert values["lane"] == ", ".join([*(f"`{lane}`" for lane in Lane), "`none`"])

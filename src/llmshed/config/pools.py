@@ -6,6 +6,7 @@ from pydantic import Field
 
 from llmshed.config.addresses import ReplicaUrl
 from llmshed.config.base import ACCEPTED, FilePath, ModelName, Name, Ratio, Seconds, Settings, Tokens
+from llmshed.config.declared import DeclaredFacts
 
 Lanes = Annotated[tuple[Literal["interactive", "bulk"], ...], Field(min_length=1)]
 Sequences = Annotated[int, Field(ge=1, le=10**6)]
@@ -58,6 +59,9 @@ class PoolSettings(Settings):
     on_count_mismatch: Literal["refuse", "derate", "warn"] = "refuse"
     """When the self-check counts other than the engine: keep the replica out, derate it, or warn. It is made each time
     a replica is met (at start, when it comes back, when its `/info` changes), and not while it serves."""
+    on_mismatch: Literal["derate", "warn", "refuse"] = "derate"
+    """When a replica is not what its profile was measured on: derate it, warn, or keep it out. `refuse` leaves the last
+    replica of a pool in service, derated. Compared when it is met and, with some of its counts, each minute."""
     derate_ratio: Ratio = 0.5
     """Share of the gross ceiling that is taken away while a replica is derated."""
     gross_ceiling_tokens: Tokens | None = None
@@ -72,6 +76,8 @@ class PoolSettings(Settings):
     """Take TGI's `truncate`; both counts are then told. Otherwise it is refused, since it cuts a prompt silently."""
     image_tokens: Tokens | None = None
     """Upper bound of the tokens of one image; unset: the engine is asked to count prompts with images."""
+    declared: DeclaredFacts = DeclaredFacts()
+    """What the engine does not tell of itself."""
 
 
 class AdmissionSettings(Settings):

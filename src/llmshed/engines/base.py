@@ -98,6 +98,8 @@ class EngineInfo:
         max_batch_total_tokens: size of the KV cache; for llama.cpp an upper bound of it.
         max_best_of: most sequences of one prompt.
         max_client_batch_size: most prompts of one request.
+        model_revision: commit of the model's repository.
+        dtype: type of the weights, as the engine writes it.
         max_running_sequences: sequences that run together; more wait.
     """
 

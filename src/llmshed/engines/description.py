@@ -72,6 +72,14 @@ class Description:
             raise EngineError(f"{self.path}: `{name}` should be {expected}, but it is {shown(value)}.")
         return value
 
+    def optional_text(self, name: str) -> str | None:
+        """Return a text; None where it is missing, null or empty.
+
+        Raises:
+            EngineError: as `text`.
+        """
+        return self.text(name) if self.fields.get(name) else None
+
     def bound(self, name: str) -> int:
         """Return a bound of the engine.
 

@@ -71,6 +71,7 @@ class DecisionLine:
         replica: replica that served it, or whose terms bind.
         profile: name and version of the profile behind the replica's budget.
         config_version: version of the configuration that it was decided under.
+        thresholds_version: version of the lanes' thresholds and objectives in that configuration.
         lane: lane that it was classified into.
         intent: intent in force.
         priority_class: class in force.
@@ -117,6 +118,7 @@ class DecisionLine:
     replica: str | None = None
     profile: str | None = None
     config_version: str | None = None
+    thresholds_version: str | None = None
     lane: Lane | None = None
     intent: Intent | None = None
     priority_class: PriorityClass | None = None
@@ -195,6 +197,7 @@ class DecisionLine:
             "replica": self.replica,
             "profile": self.profile,
             "config_version": self.config_version,
+            "thresholds_version": self.thresholds_version,
             "lane": self.lane,
             "intent": self.intent,
             "priority_class": self.priority_class,

@@ -221,6 +221,16 @@ class Metrics:
             "Whether a replica's metrics told anything when last asked for.",
             ("replica",),
         )
+        self.profile_match = self._gauge(
+            "llmshed_profile_match",
+            "Whether facts of this kind are in this state: a replica against the fingerprint of its profile.",
+            ("replica", "kind", "state"),
+        )
+        self.profile_factor = self._gauge(
+            "llmshed_profile_budget_factor",
+            "Share of its safe budget that a profile leaves a replica, whether it matches or not.",
+            ("replica",),
+        )
         self.fastokens_dropped = self._counter(
             "llmshed_fastokens_dropped_total", "Tokenizers that fastokens was found to count otherwise, and left.", ()
         )

@@ -15,6 +15,7 @@ from llmshed.observability.endings import Ending
 from llmshed.observability.goodput import Objective, counted_lane, met_objectives
 from llmshed.observability.metrics import NONE, Metrics, QueueSize, UpstreamErrorKind
 from llmshed.observability.routes import route_label
+from llmshed.profile.comparison import Kind, Match
 
 _log = logging.getLogger(__name__)
 
@@ -101,6 +102,22 @@ class Observer:
         """Show no gauge of signals of a replica that serves no more."""
         for gauge in (self._metrics.budget_factor, self._metrics.signal_age, self._metrics.metrics_up):
             gauge.forget(replica)
+
+    def profile_compared(self, replica: str, kind: Kind, match: Match) -> None:
+        """Set how one kind of facts of a replica compares with its profile."""
+        for state in Match:
+            self._metrics.profile_match.of(replica, kind, state).set(state is match)
+
+    def profile_kept(self, replica: str, ratio: float) -> None:
+        """Set the share of its safe budget that the comparison with its profile leaves a replica."""
+        self._metrics.profile_factor.of(replica).set(ratio)
+
+    def profile_forgotten(self, replica: str) -> None:
+        """Show no comparison of a replica."""
+        self._metrics.profile_factor.forget(replica)
+        for kind in Kind:
+            for state in Match:
+                self._metrics.profile_match.forget(replica, kind, state)
 
     def count_mismatched(self, pool: str) -> None:
         """Count a prompt that the engine counted otherwise."""

@@ -63,10 +63,10 @@ class PaceWatch:
             each piece of each answer.
     """
 
-    def __init__(self, profile: Profile) -> None:
-        """Expect what a profile tells; of what it does not tell nothing is judged."""
-        self._steps = ExpectedSteps.of(profile)
-        self._prompts = ExpectedPrompts.of(profile)
+    def __init__(self, profile: Profile | None) -> None:
+        """Expect what a profile tells; of what it does not tell, and without one, nothing is judged."""
+        self._steps = None if profile is None else ExpectedSteps.of(profile)
+        self._prompts = None if profile is None else ExpectedPrompts.of(profile)
         self._judges = {Kind.PREFILL_PACE: PaceJudge(LEAST_PROMPTS), Kind.DECODE_PACE: PaceJudge(LEAST_STREAMS)}
         self._running: dict[int, _Running] = {}
         self._waiting: set[int] = set()

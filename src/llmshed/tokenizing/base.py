@@ -24,8 +24,21 @@ class TokenBounds(NamedTuple):
     high: int | None
 
 
+class Digests(NamedTuple):
+    """SHA-256 digests, in hex, of tokenizer.json and of the chat template; None where there is none, or not known."""
+
+    tokenizer_sha256: str | None = None
+    template_sha256: str | None = None
+
+
+NO_DIGESTS = Digests()
+
+
 class PromptCounter(Protocol):
     """Counts prompts exactly; thread safe."""
+
+    digests: Digests
+    """What it counts by."""
 
     def bounds(self, prompt: Prompt) -> TokenBounds:
         """Bound the count without tokenizing or rendering: cheap enough for the event loop."""

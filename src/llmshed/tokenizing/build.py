@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 from llmshed.errors import TokenizerError
 from llmshed.tokenizing import segments, slices
 from llmshed.tokenizing.adapt import TOKEN_FLAGS, engine_tokenizer
-from llmshed.tokenizing.base import ChatRenderer
+from llmshed.tokenizing.base import ChatRenderer, Digests
 from llmshed.tokenizing.blocks import BlockHasher
 from llmshed.tokenizing.counter import ExactCounter, ImageRule
 from llmshed.tokenizing.encode import ReferenceCounter, TextCounter
@@ -66,7 +66,13 @@ def build_counter(
         blocks=BlockHasher(block_key),
         images=None if image_tokens is None else ImageRule(image_tokens, marks=engine == "tgi"),
         slicer=_slicer(tokenizer, described, files.name),
+        digests=_digests(files, engine),
     )
+
+
+def _digests(files: TokenizerFiles, engine: EngineName) -> Digests:
+    template = files.chat_template(engine)
+    return Digests(files.tokenizer_sha256, None if template is None else template.sha256)
 
 
 def described_as_adapted(files: TokenizerFiles, tokenizer: Tokenizer) -> dict[str, Any]:

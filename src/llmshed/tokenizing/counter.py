@@ -6,7 +6,7 @@ from typing import Final, NamedTuple, assert_never
 from tokenizers import Tokenizer
 
 from llmshed.errors import PromptError
-from llmshed.tokenizing.base import ChatRenderer, TokenBounds
+from llmshed.tokenizing.base import NO_DIGESTS, ChatRenderer, Digests, TokenBounds
 from llmshed.tokenizing.blocks import BlockHasher
 from llmshed.tokenizing.encode import TextCounter
 from llmshed.tokenizing.images import ImagesApart, cut_at_images, image_parts
@@ -78,8 +78,10 @@ class ExactCounter:
         blocks: BlockHasher,
         slicer: Slicer,
         images: ImageRule | None = None,
+        digests: Digests = NO_DIGESTS,
     ) -> None:
         """Take the parts; without a renderer chats are refused, without an image rule prompts with images are."""
+        self.digests = digests
         self._tokenizer = tokenizer
         self._texts = texts
         self._renderer = renderer

@@ -8,6 +8,7 @@ from llmshed.observability.decisions import DecisionLog
 from llmshed.observability.goodput import objectives_of
 from llmshed.observability.metrics import Metrics
 from llmshed.observability.observer import Observer
+from llmshed.profile.comparison import Kind, Match
 
 GAUGES = ("llmshed_replica_budget_factor", "llmshed_replica_metrics_up", "llmshed_replica_signal_age_seconds")
 
@@ -33,3 +34,25 @@ def test_the_signals_of_a_replica_are_shown_while_it_serves() -> None:
     observer.signals_forgotten("gpu-0")
     observer.signals_forgotten("gpu-1")
     assert [shown(name) for name in GAUGES] == [None] * 3
+
+
+def test_the_likeness_of_a_replica_is_shown_as_one_state_of_each_kind_until_it_is_forgotten() -> None:
+    metrics = Metrics()
+    observer = Observer(metrics, DecisionLog(lambda _: None, history=10), objectives_of(LaneSettings()))
+
+    def states() -> dict[str, float | None]:
+        labels = {"replica": "gpu-0", "kind": "engine"}
+        return {
+            state: metrics.registry.get_sample_value("llmshed_profile_match", labels | {"state": state})
+            for state in Match
+        }
+
+    observer.profile_forgotten("gpu-0")
+    for match in (Match.UNVERIFIED, Match.MISMATCH):
+        observer.profile_compared("gpu-0", Kind.ENGINE, match)
+        assert states() == {state: float(state is match) for state in Match}
+    observer.profile_kept("gpu-0", 0.5)
+    assert metrics.registry.get_sample_value("llmshed_profile_budget_factor", {"replica": "gpu-0"}) == 0.5
+    observer.profile_forgotten("gpu-0")
+    assert set(states().values()) == {None}
+    assert metrics.registry.get_sample_value("llmshed_profile_budget_factor", {"replica": "gpu-0"}) is None

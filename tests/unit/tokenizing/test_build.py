@@ -1,3 +1,4 @@
+import hashlib
 from dataclasses import replace
 from typing import Any
 
@@ -39,6 +40,13 @@ def test_blocks_follow_the_rendered_chat_so_that_turns_share_a_beginning() -> No
     second = counter.count(ChatPrompt([*turn, {"role": "assistant", "content": "x"}, {"role": "user", "content": "y"}]))
     assert first
     assert second.blocks[: len(first)] == first
+
+
+def test_a_counter_tells_by_which_tokenizer_and_template_it_counts() -> None:
+    digests = build_counter(files_with("{{ messages[0].content }}"), "tgi").digests
+    assert digests.tokenizer_sha256 == hashlib.sha256(embedded().tokenizer_json.encode()).hexdigest()
+    assert digests.template_sha256 == hashlib.sha256(b"{{ messages[0].content }}").hexdigest()
+    assert build_counter(replace(embedded(), templates={}), "tgi").digests.template_sha256 is None
 
 
 def test_the_cache_is_used_where_it_is_asked_for_and_proved() -> None:

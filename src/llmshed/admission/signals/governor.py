@@ -89,15 +89,10 @@ class BudgetGovernor:
         self._step_back(now)
         self._acquit(Signal.STALL, now)
 
-    def budget(self, spec: ReplicaSpec, now: float) -> ReplicaBudget:
-        """Return what the replica may lend now; `spec.budget` itself when nothing shrinks it.
-
-        It always holds one sequence of the largest size that the replica takes, so that no request is locked out.
-        """
+    def budget(self, spec: ReplicaSpec, now: float, kept_ratio: float = 1.0) -> ReplicaBudget:
+        """Return what the replica may lend now of the `kept_ratio` that others than signals leave it."""
         self._step_back(now)
-        whole = spec.budget.safe_budget_tokens
-        safe = max(math.ceil(round(self._factor * whole, 6)), spec.limits.max_total_tokens)
-        return spec.budget if safe >= whole else _with_safe_budget(spec.budget, safe)
+        return shrunk_budget(spec, self._factor * kept_ratio)
 
     def next_change(self) -> float | None:
         """Return when the next step back is due if nothing is heard until then; None with the whole budget."""
@@ -157,6 +152,16 @@ class BudgetGovernor:
         while not self._blamed and self._factor < 1.0 and self._quiet_from + STEP_SECONDS <= now:
             self._quiet_from += STEP_SECONDS
             self._factor = min(1.0, round(self._factor + STEP_RATIO, 6))
+
+
+def shrunk_budget(spec: ReplicaSpec, ratio: float) -> ReplicaBudget:
+    """Return a replica's budget with that share of its safe budget; `spec.budget` itself when nothing shrinks it.
+
+    It always holds one sequence of the largest size that the replica takes, so that no request is locked out.
+    """
+    whole = spec.budget.safe_budget_tokens
+    safe = max(math.ceil(round(ratio * whole, 6)), spec.limits.max_total_tokens)
+    return spec.budget if safe >= whole else _with_safe_budget(spec.budget, safe)
 
 
 def _with_safe_budget(budget: ReplicaBudget, safe_tokens: int) -> ReplicaBudget:

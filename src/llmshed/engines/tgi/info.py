@@ -17,7 +17,7 @@ _INPUT_NAMES: Final = ("max_input_tokens", "max_input_length")
 def read_tgi_info(info: Mapping[str, Any]) -> EngineInfo:
     """Read `/info` of versions 1.4 to 3.3.
 
-    `max_batch_total_tokens` is told up to 2.2.0 only, `max_client_batch_size` from 2.0.2 on.
+    `max_batch_total_tokens` and `model_dtype` are told up to 2.2.0 only, `max_client_batch_size` from 2.0.2 on.
 
     Raises:
         EngineError: a field that every version tells is missing or of another kind; the text names it.
@@ -37,4 +37,6 @@ def read_tgi_info(info: Mapping[str, Any]) -> EngineInfo:
         max_batch_total_tokens=told.optional_bound("max_batch_total_tokens"),
         max_best_of=told.optional_bound("max_best_of"),
         max_client_batch_size=told.optional_bound("max_client_batch_size"),
+        model_revision=told.optional_text("model_sha"),
+        dtype=told.optional_text("model_dtype"),
     )

@@ -27,6 +27,7 @@ from llmshed.gateway.replicas.pool_tools import counter_loader
 from llmshed.observability.decisions import DecisionLog
 from llmshed.observability.goodput import objectives_of
 from llmshed.observability.observer import Observer
+from llmshed.profile.thresholds import thresholds_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,7 @@ class Assembly:
         return Snapshot(
             config=inputs.config,
             version=config_version(inputs.config),
+            thresholds_version=thresholds_version(inputs.config.lanes.interactive, inputs.config.lanes.bulk),
             keys=inputs.keys,
             admin=inputs.admin,
             contract=contract,

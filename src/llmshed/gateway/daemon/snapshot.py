@@ -20,6 +20,7 @@ class Snapshot:
     Args:
         config: the settings.
         version: short hash of them, told in decision lines and metrics.
+        thresholds_version: short hash of the lanes' thresholds and objectives alone, which a profile has too.
         keys: whose keys are known.
         admin: who may use the admin listener.
         contract: puts refusals into HTTP.
@@ -30,6 +31,7 @@ class Snapshot:
 
     config: Config
     version: str
+    thresholds_version: str
     keys: KeyRing
     admin: AdminAccess
     contract: ContractWriter

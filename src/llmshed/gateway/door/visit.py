@@ -151,6 +151,7 @@ class Visit:
             client_request_id=client_request_id_of(self.request.headers),
             tenant=self.tenant,
             config_version=self.snapshot.version,
+            thresholds_version=self.snapshot.thresholds_version,
             retry_count=declared_repeats(self.request.headers),
             # What a second replica is asked for is no arrival, so this is of the first verdict.
             arrival=None if first is None else first.arrival,

@@ -3,13 +3,14 @@
 import asyncio
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from llmshed.admission.events import PolicyChanged, ReplicaDown, ReplicaRemoved, ReplicaUp
 from llmshed.admission.policy import ModelLimits, ReplicaSpec
 from llmshed.admission.request import Request
 from llmshed.admission.settings import admission_policy
+from llmshed.admission.signals.governor import shrunk_budget
 from llmshed.clock import Clock
 from llmshed.config.addresses import SIMULATED
 from llmshed.config.pools import ReplicaSettings
@@ -20,7 +21,8 @@ from llmshed.errors import LlmshedError, TokenizerError
 from llmshed.gateway.driver import Driver
 from llmshed.gateway.relay.upstream import UpstreamClient
 from llmshed.gateway.replicas.life import ReplicaLife
-from llmshed.gateway.replicas.pool_tools import CounterLoader, CounterShelf, PoolPlan
+from llmshed.gateway.replicas.likeness import Likeness, LikenessObserver
+from llmshed.gateway.replicas.pool_tools import CounterLoader, CounterShelf, PoolPlan, warn_of_thresholds
 from llmshed.gateway.replicas.serving import CountMismatchError, Meeting, Serving
 from llmshed.gateway.replicas.signals import SignalMeans, SignalObserver
 from llmshed.gateway.replicas.simulated import SimulatedReplicas
@@ -35,14 +37,11 @@ _FORGOTTEN_SECONDS = 0.2
 """How often a removed simulated replica is looked at."""
 
 
-class FleetObserver(SignalObserver, Protocol):
+class FleetObserver(SignalObserver, LikenessObserver, Protocol):
     """Who counts what the fleet sees."""
 
     def upstream_failed(self, replica: str, kind: UpstreamErrorKind) -> None:
         """Count a request that a replica failed."""
-
-    def count_mismatched(self, pool: str) -> None:
-        """Count a prompt that the engine counted otherwise."""
 
 
 @dataclass(slots=True, eq=False)
@@ -51,6 +50,7 @@ class _Member:
 
     settings: ReplicaSettings
     plan: PoolPlan
+    likeness: Likeness
     life: ReplicaLife | None = None
     task: Spawned | None = None
     serving: Serving | None = None
@@ -101,6 +101,8 @@ class Fleet:
             self._let_go(name)
         self._model_ids = {pool: model for pool, model in self._model_ids.items() if pool in plans}
         self._tell_policy()
+        for plan in plans.values():
+            warn_of_thresholds(plan)
         for name, (settings, plan) in wanted.items():
             self._follow(name, settings, plan)
 
@@ -266,8 +268,9 @@ class Fleet:
             self._tell_policy()
         for _ in serving.self_check.mismatches:
             self._observer.count_mismatched(member.pool)
-        self._driver.tell(ReplicaUp(serving.spec))
-        self._signals.came_up(name, member.plan, serving)
+        budget = shrunk_budget(serving.spec, member.likeness.kept_ratio)
+        self._driver.tell(ReplicaUp(replace(serving.spec, budget=budget)))
+        self._signals.came_up(name, member.plan, serving, member.likeness)
         self._first_up.set()
         _log.info(
             "replica_up",
@@ -277,7 +280,7 @@ class Fleet:
                 "model": serving.info.model_id,
                 "engine_version": serving.info.version,
                 "profile": serving.spec.profile,
-                "safe_budget_tokens": serving.spec.budget.safe_budget_tokens,
+                "safe_budget_tokens": budget.safe_budget_tokens,
                 "hard_cap_sequences": serving.spec.budget.hard_cap_sequences,
                 "probes_compared": serving.self_check.compared,
             },
@@ -312,6 +315,7 @@ class Fleet:
         if known is not None and known.settings == settings and known.pool == plan.settings.name:
             unchanged = known.plan.same_as(plan)
             known.plan = plan
+            known.likeness.follow(plan)
             if unchanged:
                 return
             self._end_life(known)
@@ -319,7 +323,8 @@ class Fleet:
             return
         if known is not None:
             self._let_go(name)
-        member = self._members[name] = _Member(settings, plan)
+        likeness = Likeness(name, plan, self._observer, simulated=settings.url == SIMULATED)
+        member = self._members[name] = _Member(settings, plan, likeness)
         self._begin_life(name, member)
 
     def _begin_life(self, name: str, member: _Member) -> None:
@@ -329,7 +334,8 @@ class Fleet:
                 url = await self._simulated.url(name)
             config = member.plan.config
             meeting = Meeting(self._upstream, name, url, member.plan, self._shelf.get)
-            member.life = ReplicaLife(name, meeting, self._upstream, config.upstream, self._clock, self)
+            client, clock = self._upstream, self._clock
+            member.life = ReplicaLife(name, meeting, client, config.upstream, clock, self, member.likeness)
             await member.life.run()
 
         member.task = self._tasks.spawn(live(), f"replica {name}")
@@ -343,6 +349,7 @@ class Fleet:
         member = self._members.pop(name)
         self._end_life(member)
         self._signals.went_down(name)
+        member.likeness.forgotten()
         if member.serving is not None:
             self._driver.tell(ReplicaRemoved(name))
         if member.settings.url == SIMULATED:

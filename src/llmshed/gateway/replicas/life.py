@@ -10,6 +10,7 @@ from llmshed.engines.base import EngineInfo
 from llmshed.errors import EngineError, LlmshedError
 from llmshed.gateway.relay.upstream import LostError, NotSentError, UpstreamClient, ask
 from llmshed.gateway.replicas.health import ReplicaHealth
+from llmshed.gateway.replicas.likeness import Likeness, ProfileMismatchError
 from llmshed.gateway.replicas.serving import Meeting, Serving
 
 SUSPICION_SECONDS = 0.1
@@ -52,6 +53,7 @@ class ReplicaLife:
         settings: UpstreamSettings,
         clock: Clock,
         host: ReplicaHost,
+        likeness: Likeness,
     ) -> None:
         """Prepare; `run` begins."""
         self._name = name
@@ -60,6 +62,7 @@ class ReplicaLife:
         self._settings = settings
         self._clock = clock
         self._host = host
+        self._likeness = likeness
         self._suspicion = asyncio.Event()
         self._trouble: str | None = None
         self.health = ReplicaHealth()
@@ -83,6 +86,7 @@ class ReplicaLife:
                 unreachable = isinstance(error, NotSentError)
                 if unreachable:
                     self.health.refused()
+                    self._likeness.lost()
                 if served or self.health.is_down(is_last=True):
                     self._host.went_down(self._name, str(error))
                 await asyncio.sleep(self._interval_seconds if unreachable else RETRY_SECONDS)
@@ -113,7 +117,19 @@ class ReplicaLife:
         info = await self._meeting.info()
         if (objection := self._host.admits(self._name, info)) is not None:
             raise EngineError(objection)
-        return await self._meeting.meet(info)
+        serving = await self._meeting.meet(info)
+        self._likeness.met(serving)
+        if (objection := self._refusal()) is not None:
+            raise ProfileMismatchError(objection)
+        return serving
+
+    def _refusal(self) -> str | None:
+        """Return why the pool does not want a replica that is not as it was measured; its last one it always wants."""
+        objection = self._likeness.refusal
+        if objection is not None and self._host.is_last(self._name):
+            self._likeness.kept_as_last()
+            return None
+        return objection
 
     async def _watch(self, serving: Serving) -> str | None:
         """Return why the replica is down, or None when it came back as another one."""
@@ -128,6 +144,9 @@ class ReplicaLife:
                 ask_info_at = self._clock.now() + INFO_SECONDS
                 if await self._has_changed(serving):
                     return None
+                self._likeness.recounted(await self._meeting.recount(serving))
+            if (objection := self._refusal()) is not None:
+                return objection
 
     @property
     def _interval_seconds(self) -> float:

@@ -14,6 +14,7 @@ from llmshed.config.pools import PoolSettings
 from llmshed.config.settings import Config
 from llmshed.gateway.profile_file import read_profile, simulated_profile
 from llmshed.profile import Profile
+from llmshed.profile.thresholds import differing_thresholds
 from llmshed.tokenizing.base import PromptCounter
 from llmshed.tokenizing.build import build_counter
 from llmshed.tokenizing.load import EMBEDDED, find
@@ -122,6 +123,14 @@ def load_profile(pool: PoolSettings) -> Profile | None:
     if all(replica.url == SIMULATED for replica in pool.replicas):
         return simulated_profile()
     return None
+
+
+def warn_of_thresholds(plan: PoolPlan) -> None:
+    """Log where the lanes' thresholds and objectives are not those that the pool's profile was made for."""
+    if plan.profile is not None:
+        lanes = plan.config.lanes
+        for sentence in differing_thresholds(plan.profile, lanes.interactive, lanes.bulk):
+            _log.warning("thresholds_differ", extra={"pool": plan.settings.name, "detail": sentence})
 
 
 class CounterShelf:

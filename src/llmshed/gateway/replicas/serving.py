@@ -1,5 +1,6 @@
 """What a replica that has been met offers, and how it is met: its description, tokenizer, self-check and numbers."""
 
+import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable
@@ -15,8 +16,11 @@ from llmshed.engines.tgi.versions import AUTO
 from llmshed.errors import EngineError, TokenizerError
 from llmshed.gateway.relay.upstream import UpstreamClient, ask
 from llmshed.gateway.replicas.pool_tools import CounterRecipe, PoolPlan
-from llmshed.gateway.replicas.selfcheck import SelfCheck, check_counts
+from llmshed.gateway.replicas.selfcheck import RECOUNTED, SelfCheck, check_counts
 from llmshed.tokenizing.base import PromptCounter
+
+RECOUNT_SECONDS = 15.0
+"""Most that counting again may take of a life, which minds nothing else meanwhile."""
 
 _log = logging.getLogger(__name__)
 
@@ -121,6 +125,23 @@ class Meeting:
         if found.mismatches:
             spec = self._judge(found, spec)
         return Serving(self.url, info, engine, counter, spec, found)
+
+    async def recount(self, serving: Serving) -> SelfCheck:
+        """Count some probes again on a replica that serves, in a quarter of a minute at most.
+
+        Only what agreed when it was met is counted: of what did not, the pool has already made what it makes of it. An
+        engine that cannot be asked now, or is too slow, is no other engine.
+        """
+        nothing = SelfCheck(0, (), ())
+        if self._plan.profile is None or serving.self_check.mismatches:
+            return nothing
+        try:
+            async with asyncio.timeout(RECOUNT_SECONDS):
+                return await check_counts(
+                    self._client, self.url, serving.engine, serving.counter, self._timeout_seconds, RECOUNTED
+                )
+        except (TimeoutError, EngineError):
+            return nothing
 
     @property
     def _timeout_seconds(self) -> float:

@@ -1,4 +1,4 @@
-"""What is read of one replica while it serves, and told to the core as a smaller budget: its metrics, and stalls.
+"""What is seen of one replica while it serves, and told to the core as a smaller budget: metrics, stalls, its pace.
 
 Nothing here can take a replica out of service: a metrics endpoint that is dead, slow or absurd sets a gauge, and what
 it tells shrinks the budget at most to the governor's floor and for a limited time.
@@ -13,15 +13,17 @@ from typing import Protocol
 from llmshed.admission.events import BudgetChanged
 from llmshed.admission.release import UNKNOWN_DECODE_SECONDS_PER_TOKEN, prefill_seconds
 from llmshed.admission.request import Request
-from llmshed.admission.signals.governor import BudgetGovernor
+from llmshed.admission.signals.governor import BudgetGovernor, shrunk_budget
 from llmshed.admission.signals.readings import LedgerView, ReplicaReading, Signal
 from llmshed.admission.signals.stall import ExpectedWork, StallDetector
 from llmshed.clock import Clock
 from llmshed.errors import EngineError
 from llmshed.gateway.driver import Driver
 from llmshed.gateway.relay.upstream import UpstreamClient, ask
+from llmshed.gateway.replicas.likeness import Likeness
 from llmshed.gateway.replicas.pool_tools import PoolPlan
 from llmshed.gateway.replicas.serving import Serving
+from llmshed.profile.pace import PaceWatch, Sent
 
 LOOK_SECONDS = 1.0
 """How often a replica's silence and the way back of its budget are looked at."""
@@ -66,8 +68,8 @@ class SignalWatch:
     The relay tells what runs there; it is told for every piece of every answer, so nothing is worked out there.
     """
 
-    def __init__(self, name: str, plan: PoolPlan, serving: Serving, means: SignalMeans) -> None:
-        """Take a replica that has just come up, which the core knows."""
+    def __init__(self, name: str, plan: PoolPlan, serving: Serving, means: SignalMeans, likeness: Likeness) -> None:
+        """Take a replica that has just come up, which the core knows with what its likeness leaves it."""
         self._name = name
         self._plan = plan
         self._serving = serving
@@ -75,16 +77,20 @@ class SignalWatch:
         self._governor = _governor(plan)
         self._stalls = StallDetector()
         self._stalled = False
-        self._told = serving.spec.budget
+        self._likeness = likeness
+        self._paces = PaceWatch(plan.profile)
+        self._kept_ratio = likeness.kept_ratio
+        self._told = shrunk_budget(serving.spec, self._kept_ratio)
         means.observer.budget_governed(name, 1.0)
 
     def met_anew(self, plan: PoolPlan, serving: Serving) -> None:
         """Go on with other numbers of the same replica, whose whole budget the core has just been given."""
         if plan.profile != self._plan.profile:
             self._governor = _governor(plan)
+            self._paces = PaceWatch(plan.profile)
         self._plan = plan
         self._serving = serving
-        self._told = serving.spec.budget
+        self._told = shrunk_budget(serving.spec, self._likeness.kept_ratio)
         self._govern(self._means.clock.now())
 
     async def run(self) -> None:
@@ -104,11 +110,15 @@ class SignalWatch:
             further_seconds=step_seconds if request.streamed else step_seconds * most_tokens,
             streamed=request.streamed,
         )
-        self._stalls.sent(request.key, work, self._means.clock.now())
+        now = self._means.clock.now()
+        self._stalls.sent(request.key, work, now)
+        self._paces.sent(request.key, _pace_of(request, most_tokens), now)
 
     def heard(self, key: int) -> None:
         """Note that data of a request's answer came."""
         self._stalls.heard(key)
+        if key in self._paces.awaited:
+            self._paces.heard(key, self._means.clock.now())
 
     def spoke(self) -> None:
         """Note that the engine said anything else to a request."""
@@ -117,6 +127,7 @@ class SignalWatch:
     def ended(self, key: int) -> None:
         """Note that a request runs there no more."""
         self._stalls.ended(key)
+        self._paces.ended(key)
 
     def violations(self) -> tuple[str, ...]:
         """Return the invariants of the governor that do not hold."""
@@ -140,8 +151,10 @@ class SignalWatch:
         elif self._stalled:
             self._governor.recovered(now)
         self._stalled = silent_since is not None
+        self._paces.look(now)
+        self._likeness.paced(self._paces.matches, self._paces.ratios)
         due = self._governor.next_change()
-        if self._stalled or (due is not None and due <= now):
+        if self._stalled or self._likeness.kept_ratio != self._kept_ratio or (due is not None and due <= now):
             self._govern(now)
         if self._governor.heard_at is not None:
             self._means.observer.signals_aged(self._name, now - self._governor.heard_at)
@@ -189,7 +202,8 @@ class SignalWatch:
     def _govern(self, now: float) -> None:
         """Tell the core and the log what may be lent now, if that has changed."""
         governor, spec = self._governor, self._serving.spec
-        budget = governor.budget(spec, now)
+        self._kept_ratio = self._likeness.kept_ratio
+        budget = governor.budget(spec, now, self._kept_ratio)
         self._means.observer.budget_governed(self._name, governor.factor)
         if budget == self._told:
             return
@@ -200,12 +214,23 @@ class SignalWatch:
             "replica": self._name,
             "pool": spec.pool,
             "factor": governor.factor,
+            "profile_factor": self._kept_ratio,
             "safe_budget_tokens": budget.safe_budget_tokens,
         }
         if shrunk:
             _log.warning("replica_budget_shrunk", extra=facts | {"causes": [str(cause) for cause in governor.causes]})
         elif budget is spec.budget:
             _log.info("replica_budget_restored", extra=facts)
+
+
+def _pace_of(request: Request, ceiling_tokens: int) -> Sent:
+    return Sent(
+        prompt_tokens=request.input_tokens,
+        sequences=request.sequences,
+        ceiling_tokens=ceiling_tokens,
+        streamed=request.streamed,
+        fresh=not request.continuing,
+    )
 
 
 def _governor(plan: PoolPlan) -> BudgetGovernor:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from llmshed.admission.request import Request
+from llmshed.gateway.replicas.likeness import Likeness
 from llmshed.gateway.replicas.pool_tools import PoolPlan
 from llmshed.gateway.replicas.serving import Serving
 from llmshed.gateway.replicas.signals import SignalMeans, SignalWatch
@@ -29,12 +30,12 @@ class SignalWatches:
         self._tasks = tasks
         self._watched: dict[str, _Watched] = {}
 
-    def came_up(self, name: str, plan: PoolPlan, serving: Serving) -> None:
+    def came_up(self, name: str, plan: PoolPlan, serving: Serving, likeness: Likeness) -> None:
         """Watch a replica that the core has just been told of, or go on with its new numbers."""
         if (known := self._watched.get(name)) is not None:
             known.watch.met_anew(plan, serving)
             return
-        watch = SignalWatch(name, plan, serving, self._means)
+        watch = SignalWatch(name, plan, serving, self._means, likeness)
         self._watched[name] = _Watched(watch, self._tasks.spawn(watch.run(), f"signals of {name}"))
 
     def went_down(self, name: str) -> None:

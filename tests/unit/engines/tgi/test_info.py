@@ -8,6 +8,7 @@ from llmshed.engines.base import EngineInfo
 from llmshed.engines.tgi.engine import TgiEngine
 from llmshed.errors import EngineError
 
+REVISION = "e985a63cdc139290c5f700ff1929f0b5942cced2"
 V1_4 = {
     "model_id": "mistralai/Mistral-7B-v0.1",
     "model_sha": None,
@@ -31,7 +32,7 @@ V1_4 = {
 V2_0_2 = {**V1_4, "version": "2.0.2", "max_client_batch_size": 4}
 V2_4 = {
     "model_id": "mistralai/Mistral-7B-v0.1",
-    "model_sha": "e985a63cdc139290c5f700ff1929f0b5942cced2",
+    "model_sha": REVISION,
     "model_pipeline_tag": "text-generation",
     "max_concurrent_requests": 128,
     "max_best_of": 2,
@@ -61,14 +62,17 @@ EMBEDDINGS = {
 @pytest.mark.parametrize(
     ("told", "info"),
     [
-        (V1_4, EngineInfo("mistralai/Mistral-7B-v0.1", "1.4.5", 128, 1024, 2048, 32000, 2, None)),
-        (V2_0_2, EngineInfo("mistralai/Mistral-7B-v0.1", "2.0.2", 128, 1024, 2048, 32000, 2, 4)),
-        (V2_4, EngineInfo("mistralai/Mistral-7B-v0.1", "2.4.0", 128, 1023, 2048, None, 2, 4)),
-        (V3_0, EngineInfo("mistralai/Mistral-7B-v0.1", "3.0.0", 128, 8191, 8192, None, 2, 4)),
-        (V3_3, EngineInfo("mistralai/Mistral-7B-v0.1", "3.3.6-dev0", 128, 8191, 8192, None, 2, 4)),
+        (
+            V1_4,
+            EngineInfo("mistralai/Mistral-7B-v0.1", "1.4.5", 128, 1024, 2048, 32000, 2, None, None, "torch.float16"),
+        ),
+        (V2_0_2, EngineInfo("mistralai/Mistral-7B-v0.1", "2.0.2", 128, 1024, 2048, 32000, 2, 4, None, "torch.float16")),
+        (V2_4, EngineInfo("mistralai/Mistral-7B-v0.1", "2.4.0", 128, 1023, 2048, None, 2, 4, REVISION)),
+        (V3_0, EngineInfo("mistralai/Mistral-7B-v0.1", "3.0.0", 128, 8191, 8192, None, 2, 4, REVISION)),
+        (V3_3, EngineInfo("mistralai/Mistral-7B-v0.1", "3.3.6-dev0", 128, 8191, 8192, None, 2, 4, REVISION)),
         (
             {**V1_4, "max_batch_total_tokens": None},
-            EngineInfo("mistralai/Mistral-7B-v0.1", "1.4.5", 128, 1024, 2048, None, 2),
+            EngineInfo("mistralai/Mistral-7B-v0.1", "1.4.5", 128, 1024, 2048, None, 2, dtype="torch.float16"),
         ),
     ],
 )
@@ -97,6 +101,7 @@ def test_limits_are_read_from_every_form(told: dict[str, Any], info: EngineInfo)
         ({**V3_3, "max_concurrent_requests": True}, "`max_concurrent_requests`"),
         ({**V3_3, "max_best_of": -1}, "`max_best_of`"),
         ({**V3_3, "max_input_tokens": None}, "`max_input_tokens`"),
+        ({**V3_3, "model_sha": 7}, "`model_sha` should be a string, but it is 7"),
         ({"\n\x1b": 1}, r"told: `\n\u001b`"),
     ],
 )

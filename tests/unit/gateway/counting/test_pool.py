@@ -11,7 +11,7 @@ from llmshed.config.counting import CountingSettings
 from llmshed.errors import PromptError
 from llmshed.gateway.counting.pool import BacklogError, CountingPool, TooLarge
 from llmshed.gateway.counting.prompt_bytes import prompt_bytes
-from llmshed.tokenizing.base import TokenBounds
+from llmshed.tokenizing.base import NO_DIGESTS, TokenBounds
 from llmshed.tokenizing.prompts import ChatPrompt, IdsPrompt, Prompt, PromptCount, TextPrompt
 
 
@@ -20,6 +20,8 @@ class GatedCounter:
 
     A text takes a step for each `step` bytes, and is counted no further than is enough.
     """
+
+    digests = NO_DIGESTS
 
     def __init__(self, gates: str = "", step: int = 10_000) -> None:
         self.step = step
