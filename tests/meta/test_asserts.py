@@ -17,9 +17,10 @@ def leans_on_asserts(source: str) -> bool:
     )
 
 
-@pytest.mark.parametrize("path", PRODUCT, ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_module_leans_on_an_assert(path: Path) -> None:
-    assert not leans_on_asserts(path.read_text("utf-8"))
+def test_no_module_leans_on_an_assert() -> None:
+    assert len(PRODUCT) > 300
+    leaning = [path for path in PRODUCT if leans_on_asserts(path.read_text("utf-8"))]
+    assert [str(path.relative_to(ROOT)) for path in leaning] == []
 
 
 @pytest.mark.parametrize("source", ["assert key", "raise AssertionError", "if __debug__:\n    check()"])

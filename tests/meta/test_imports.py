@@ -4,7 +4,8 @@ Read from the source by ast: what a module could do counts, not what a test happ
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -73,12 +74,9 @@ def package_of(path: Path) -> str:
     return module_name(path).partition(".")[2].partition(".")[0]
 
 
-def imported(tree: ast.AST, module: str, *, is_package: bool, run_time: bool = False) -> Iterator[str]:
+def imported(tree: ast.Module, module: str, *, is_package: bool, run_time: bool = False) -> Iterator[str]:
     """Yield the absolute name of everything imported; with `run_time`, what only type checkers see is left out."""
-    unseen = {id(inner) for guard in ast.walk(tree) if _only_types(guard) for inner in ast.walk(guard)}
-    for node in ast.walk(tree):
-        if run_time and id(node) in unseen:
-            continue
+    for node in statements(tree, run_time=run_time):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -90,13 +88,27 @@ def imported(tree: ast.AST, module: str, *, is_package: bool, run_time: bool = F
             yield from (f"{base}.{alias.name}" for alias in node.names)
 
 
+def statements(node: ast.AST, *, run_time: bool) -> Iterator[ast.AST]:
+    """Yield all statements however deep, without a look into expressions, which are most of a tree."""
+    for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for inner in getattr(node, block, ()):
+            yield inner
+            if not (run_time and _only_types(inner)):
+                yield from statements(inner, run_time=run_time)
+
+
 def _only_types(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 
-def imports_of(path: Path, *, run_time: bool = False) -> set[str]:
-    tree = ast.parse(path.read_text("utf-8"))
-    return set(imported(tree, module_name(path), is_package=path.name == "__init__.py", run_time=run_time))
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
+@cache
+def imports_of(path: Path) -> set[str]:
+    return set(imported(parsed(path), module_name(path), is_package=path.name == "__init__.py"))
 
 
 def upward(package: str, names: set[str]) -> set[str]:
@@ -128,35 +140,47 @@ def impurities(source: str) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("path", LIBRARY + COMMANDS, ids=module_name)
-def test_imports_go_down_only(path: Path) -> None:
-    package = package_of(path)
-    if package:
-        assert package in FLOORS, f"{package} has no floor: give it one"
-        assert not upward(package, imports_of(path))
+def starting(names: set[str], *packages: str) -> set[str]:
+    """Return those names that are, or stand inside, one of these."""
+    return {name for name in names if f"{name}.".startswith(tuple(f"{package}." for package in packages))}
 
 
-@pytest.mark.parametrize("path", LIBRARY + TESTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_nothing_but_the_entry_point_knows_the_command_line(path: Path) -> None:
-    assert not {name for name in imports_of(path) if f"{name}.".startswith(("llmshed.commands.", "commands."))}
+def offenders(paths: list[Path], found: Callable[[Path], set[str]]) -> dict[str, set[str]]:
+    """Return what was found, by file, where something was."""
+    each = {str(path.relative_to(ROOT)): found(path) for path in paths}
+    return {name: what for name, what in each.items() if what}
 
 
-@pytest.mark.parametrize("path", COMMANDS, ids=module_name)
-def test_commands_import_their_siblings_relatively(path: Path) -> None:
-    tree = ast.parse(path.read_text("utf-8"))
-    absolute = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level == 0]
-    assert not [name for name in absolute if f"{name}.".startswith(("llmshed.commands.", "commands."))]
+def test_every_package_has_a_floor() -> None:
+    assert {package_of(path) for path in LIBRARY + COMMANDS} - {""} <= set(FLOORS), "give it one"
 
 
-@pytest.mark.parametrize("path", [path for path in LIBRARY if package_of(path) in PURE | VALUES], ids=module_name)
-def test_what_decides_or_holds_values_touches_nothing_outside_its_arguments(path: Path) -> None:
-    assert not impurities(path.read_text("utf-8"))
+def test_imports_go_down_only() -> None:
+    inside = [path for path in LIBRARY + COMMANDS if package_of(path) in FLOORS]
+    assert offenders(inside, lambda path: upward(package_of(path), imports_of(path))) == {}
 
 
-@pytest.mark.parametrize("path", LIBRARY, ids=module_name)
-def test_only_the_clock_module_reads_a_clock(path: Path) -> None:
-    names = imports_of(path)
-    assert package_of(path) == "clock" or not {name for name in names if f"{name}.".startswith("time.")} & CLOCK_READS
+def test_nothing_but_the_entry_point_knows_the_command_line() -> None:
+    assert offenders(LIBRARY + TESTS, lambda path: starting(imports_of(path), "llmshed.commands", "commands")) == {}
+
+
+def test_commands_import_their_siblings_relatively() -> None:
+    def absolute(path: Path) -> set[str]:
+        nodes = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.ImportFrom) and node.level == 0]
+        return starting({node.module or "" for node in nodes}, "llmshed.commands", "commands")
+
+    assert offenders(COMMANDS, absolute) == {}
+
+
+def test_what_decides_or_holds_values_touches_nothing_outside_its_arguments() -> None:
+    held = [path for path in LIBRARY if package_of(path) in PURE | VALUES]
+    assert len(held) > 100
+    assert offenders(held, lambda path: impurities(path.read_text("utf-8"))) == {}
+
+
+def test_only_the_clock_module_reads_a_clock() -> None:
+    others = [path for path in LIBRARY if package_of(path) != "clock"]
+    assert offenders(others, lambda path: imports_of(path) & CLOCK_READS) == {}
 
 
 WALL_READERS = {
@@ -167,10 +191,9 @@ WALL_READERS = {
 }
 
 
-@pytest.mark.parametrize("path", LIBRARY, ids=module_name)
-def test_the_wall_clock_is_told_and_decides_nothing(path: Path) -> None:
-    told = path.relative_to(ROOT / "src" / "llmshed").as_posix() in WALL_READERS
-    assert reads_the_wall(path.read_text("utf-8")) is told
+def test_the_wall_clock_is_told_and_decides_nothing() -> None:
+    readers = [path for path in LIBRARY if reads_the_wall(path.read_text("utf-8"))]
+    assert {path.relative_to(ROOT / "src" / "llmshed").as_posix() for path in readers} == WALL_READERS
 
 
 def reads_the_wall(source: str) -> bool:
