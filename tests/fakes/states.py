@@ -16,6 +16,8 @@ POOL = PoolState(
     factors=(1.0, 1.25, 1.0, 1.0, 1.0, 4.0),
     promised_seconds=(0.0, 2.5, 3.0, 0.0, 0.0, 60.0),
     ghosts=7,
+    ghosts_fitted=90,
+    ghosts_given_up=4,
 )
 METERED = WindowTerms(
     tokens_per_second=8_000.0,

@@ -353,6 +353,7 @@ class AdmissionController:
     def _rehome(self, name: str, now: float) -> list[Action]:
         """Find another place for all who wait for a replica that takes nothing more."""
         pool = self._pools[self._replicas[name].spec.pool]
+        pool.learnt.ghosts.forget(name)
         actions: list[Action] = []
         for waiting in pool.waiting_for(name):
             displaced = waiting.key not in pool  # by one of those before it, for whom a queue was full

@@ -74,6 +74,8 @@ class PoolState:
         factors: learnt factor of the delay estimate, by service rank.
         promised_seconds: time until the room that refused work was promised has come free, by service rank.
         ghosts: refused requests that are followed now.
+        ghosts_fitted: those whose following ended because they would have fit.
+        ghosts_given_up: those whose following ended because no estimate could have covered their wait any more.
     """
 
     name: str
@@ -82,6 +84,8 @@ class PoolState:
     factors: tuple[float, ...]
     promised_seconds: tuple[float, ...]
     ghosts: int
+    ghosts_fitted: int
+    ghosts_given_up: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
-"""Gauges of what waits, and of how long it is expected to: by pool, lane and priority class, read at the scrape."""
+"""What waits, and how long it is expected to: by pool, lane and priority class, read at the scrape."""
 
 from collections.abc import Callable, Iterable, Iterator
 
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from llmshed.admission.request import service_rank
 from llmshed.admission.state import PoolState, QueueState
@@ -27,7 +27,7 @@ _GAUGES: tuple[tuple[str, str, Callable[[PoolState, QueueState], float]], ...] =
 )
 
 
-def queue_gauges(pools: Iterable[PoolState]) -> Iterator[GaugeMetricFamily]:
+def queue_gauges(pools: Iterable[PoolState]) -> Iterator[Metric]:
     """Yield the families of all pools, one after the other."""
     pools = tuple(pools)
     for name, meaning, value in _GAUGES:
@@ -42,9 +42,17 @@ def queue_gauges(pools: Iterable[PoolState]) -> Iterator[GaugeMetricFamily]:
     ghosts = GaugeMetricFamily(
         "llmshed_ghost_requests", "Refused requests that are followed until they would have fit.", labels=("pool",)
     )
+    ended = CounterMetricFamily(
+        "llmshed_ghost_requests_ended",
+        "Ghosts whose following ended: would have fit, or given up as longer than any estimate.",
+        labels=("pool", "outcome"),
+    )
     for pool in pools:
         ghosts.add_metric((pool.name,), float(pool.ghosts))
+        ended.add_metric((pool.name, "fitted"), float(pool.ghosts_fitted))
+        ended.add_metric((pool.name, "given_up"), float(pool.ghosts_given_up))
         for lane, seconds in pool.oldest_age_seconds.items():
             ages.add_metric((pool.name, lane), seconds)
     yield ages
     yield ghosts
+    yield ended

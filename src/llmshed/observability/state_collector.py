@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import GaugeMetricFamily, Metric
 
 from llmshed.admission.policy import UNCALIBRATED
 from llmshed.admission.request import Lane
@@ -80,7 +80,7 @@ class StateCollector:
         self.configured: tuple[tuple[str, str], ...] = ()
         registry.register(self)
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
+    def collect(self) -> Iterator[Metric]:
         """Yield one family after the other, all of the state that was set when the first was asked for.
 
         The caller gives way between two families, so another scrape may set a newer state meanwhile.

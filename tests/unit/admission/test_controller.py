@@ -6,6 +6,7 @@ import pytest
 
 from fakes.door import BOTH_LANES, arrive, door, policy, queueing_lanes, request, spec
 from llmshed.admission.actions import Dispatch, Enqueue, Evict, Refuse, Released
+from llmshed.admission.budget import Reservation
 from llmshed.admission.controller import AdmissionController
 from llmshed.admission.decide import NO_REPLICA_RETRY_SECONDS
 from llmshed.admission.events import (
@@ -225,7 +226,7 @@ def test_displaced_work_stands_before_no_ghost_any_more() -> None:
     (pool,) = controller._pools.values()
     ghosts = pool.learnt.ghosts
     assert isinstance(arrive(controller, 2, 3_500, 500, now=0.1, asked_class=PriorityClass.NORMAL), Enqueue)
-    ghosts.follow(2, 20.0, 20.0, 0, 0, 0.2)  # by rank: interactive, low
+    ghosts.follow(2, 20.0, 20.0, Reservation(0, 0, 0, 0), 0.2)  # by rank: interactive, low
     controller.handle(Tick(), 0.2)
     assert (len(ghosts), ghosts.fitted) == (1, 0)
     evicted, queued = controller.handle(Arrived(request(3, 3_500, 500, asked_class=PriorityClass.HIGH)), 0.3)

@@ -56,6 +56,8 @@ def test_each_queue_tells_what_waits_and_how_its_waits_are_foretold(observer: Ob
     assert seen["llmshed_queue_oldest_age_seconds", "interactive main"] == 0.25
     assert seen["llmshed_queue_oldest_age_seconds", "bulk main"] == 31.5
     assert seen["llmshed_ghost_requests", "main"] == 7
+    assert seen["llmshed_ghost_requests_ended_total", "fitted main"] == 90
+    assert seen["llmshed_ghost_requests_ended_total", "given_up main"] == 4
     assert seen["llmshed_amplification_ratio", ""] == 1.5
 
 

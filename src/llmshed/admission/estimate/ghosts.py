@@ -6,22 +6,25 @@ error would feed itself. A ghost of rank r that needs n reserved tokens passes t
     behind      until all of ranks up to r who waited when it was refused have left the queue
     room        until on some replica n tokens are free, were those of its own and of lower ranks away that were
                 dispatched since it was first in the queue
-    prompt      until that replica's window lets its prompt in, or has let in another of its own or a lower rank
+    turn        until that replica takes it, by its seats, the part of its lane and the window of prompts, or has taken
+                another of its own or a lower rank
 
 For the second stage each replica keeps per rank a running total
 
     gained(r)   tokens that came free - tokens of work of higher ranks that was dispatched
 
 and a ghost has room where that has grown by what it lacked there. What came after it would have been served after it
-and counts nowhere. A replica that comes up later is no place for it.
+and counts nowhere. A replica that comes up later is no place for it, and one whose last place is gone shows nothing.
 """
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
+from operator import itemgetter
 from typing import NamedTuple
 
+from llmshed.admission.budget import Reservation
 from llmshed.admission.estimate.factor import MOST_FACTOR
 from llmshed.admission.request import SERVICE_RANKS
 
@@ -34,8 +37,11 @@ MOST_RAW_SECONDS = 150.0
 
 Room = Iterable[tuple[str, int]]
 """Replicas that are up, each with the tokens that are free there."""
-LetsIn = Callable[[str, int, int, float], bool]
-"""Whether a replica's window lets a prompt in: its name, the rank, the tokens, the clock reading."""
+TakesAt = Callable[[str, int, Reservation, float], float | None]
+"""When a replica takes what has its tokens there: asked with its name, the rank, the reservation and an instant.
+
+That instant, if it takes it then; a later one at which to ask again; None while time alone changes nothing.
+"""
 _Targets = list[tuple[float, int]]
 
 
@@ -53,17 +59,20 @@ class _Ghost(NamedTuple):
     raw_seconds: float
     told_seconds: float
     refused_at: float
-    tokens: int
-    prompt_tokens: int
+    reservation: Reservation
 
 
 @dataclass(slots=True)
 class _Line:
-    """The ghosts of one rank before one replica: targets of `gained`, and who has room and no start yet."""
+    """The ghosts of one rank before one replica: targets of `gained`, and who has room and no start yet.
+
+    `ask_at` is when time alone may give the first of these its start.
+    """
 
     gained: int = 0
     targets: _Targets = field(default_factory=list)
     with_room: deque[int] = field(default_factory=deque)
+    ask_at: float | None = None
 
 
 class Ghosts:
@@ -90,7 +99,7 @@ class Ghosts:
         self._of_rank = [0] * SERVICE_RANKS
         self._behind: list[deque[int]] = [deque() for _ in range(SERVICE_RANKS)]
         self._lines: dict[str, list[_Line]] = {}
-        self._over: list[int] = []
+        self._over: list[tuple[int, float]] = []  # who would have started, and when
         self._times: _Targets = []  # when each is given up
         self.fitted = 0
         self.given_up = 0
@@ -113,56 +122,63 @@ class Ghosts:
         for line in self._lines_of(replica):
             line.gained += tokens
 
-    def dispatched(self, replica: str, rank: int, tokens: int) -> None:
+    def dispatched(self, replica: str, rank: int, tokens: int, now: float) -> None:
         """Note work that was sent to a replica: ghosts of its own and of higher ranks would have been let in there."""
         lines = self._lines_of(replica)
         for line in lines[rank + 1 :]:
             line.gained -= tokens
         for line in lines[: rank + 1]:
             if line.with_room:
-                self._over += line.with_room
+                self._over += [(number, now) for number in line.with_room]
                 line.with_room.clear()
 
     def forget(self, replica: str) -> None:
-        """Drop a replica that is gone for good."""
-        self._lines.pop(replica, None)
+        """Drop a replica that takes nothing more, and the ghosts that looked for room nowhere else."""
+        if self._lines.pop(replica, None) is None:
+            return
+        lines = [line for lines in self._lines.values() for line in lines]
+        placed = {number for number, _ in self._over}.union(*self._behind, *(line.with_room for line in lines))
+        placed.update(number for line in lines for _, number in line.targets)
+        for number in [number for number in self._alive if number not in placed]:
+            self._take_out(number)
 
-    def follow(
-        self, rank: int, raw_seconds: float, told_seconds: float, tokens: int, prompt_tokens: int, now: float
-    ) -> bool:
+    def follow(self, rank: int, raw_seconds: float, told_seconds: float, reservation: Reservation, now: float) -> bool:
         """Follow a request that is refused now; False when its rank has enough ghosts or its estimate is too long.
 
         Args:
             rank: its place in the order of service.
             raw_seconds: its estimate with a factor of 1.
             told_seconds: its estimate.
-            tokens: its reservation.
-            prompt_tokens: its prompts.
+            reservation: what it would have held.
             now: clock reading of the refusal.
         """
         if self._of_rank[rank] >= MOST_PER_RANK or raw_seconds > MOST_RAW_SECONDS:
             return False
         self._number += 1
-        self._alive[self._number] = _Ghost(rank, raw_seconds, told_seconds, now, tokens, prompt_tokens)
+        self._alive[self._number] = _Ghost(rank, raw_seconds, told_seconds, now, reservation)
         self._of_rank[rank] += 1
-        self._behind[rank].append(self._number)
-        self._push(self._times, now + MOST_FACTOR * raw_seconds + SLACK_SECONDS, self._number)
+        behind = self._behind[rank]
+        behind.append(self._number)
+        if len(behind) > 2 * MOST_PER_RANK:  # one who waits for long may keep many behind it that were given up
+            self._behind[rank] = deque(number for number in behind if number in self._alive)
+        give_up_at = now + MOST_FACTOR * raw_seconds + SLACK_SECONDS
+        self._push(self._times, give_up_at, self._number, most_alive=SERVICE_RANKS * MOST_PER_RANK)
         return True
 
-    def advance(self, now: float, room: Callable[[], Room], lets_in: LetsIn) -> list[Followed]:
+    def advance(self, now: float, room: Callable[[], Room], takes_at: TakesAt) -> list[Followed]:
         """Return the ghosts that would have fit by now, and those that are given up.
 
         Args:
             now: clock reading.
             room: asked once if a ghost comes to the second stage.
-            lets_in: asked of the first who has room before each replica.
+            takes_at: asked of the first who has room before each replica.
         """
         self._step_forward(room)
         for name, lines in self._lines.items():
             for rank, line in enumerate(lines):
                 if line.targets or line.with_room:
-                    self._find_room(name, rank, line, lets_in, now)
-        over = [self._end(number, now) for number in dict.fromkeys(self._over) if number in self._alive]
+                    self._find_room(name, rank, line, takes_at, now)
+        over = [self._end(number, at) for number, at in sorted(self._over, key=itemgetter(1)) if number in self._alive]
         self._over.clear()
         self.fitted += len(over)
         while self._times and self._times[0][0] <= now:
@@ -184,19 +200,37 @@ class Ghosts:
                 if number not in self._alive:
                     continue
                 free = list(room()) if free is None else free
+                if not free:
+                    self._take_out(number)
                 for name, tokens in free:
                     line = self._lines_of(name)[rank]
-                    self._push(line.targets, line.gained + self._alive[number].tokens - tokens, number)
+                    lacks_tokens = self._alive[number].reservation.total_tokens - tokens
+                    self._push(line.targets, line.gained + lacks_tokens, number, most_alive=MOST_PER_RANK)
 
-    def _find_room(self, name: str, rank: int, line: _Line, lets_in: LetsIn, now: float) -> None:
+    def _find_room(self, name: str, rank: int, line: _Line, takes_at: TakesAt, now: float) -> None:
+        if line.ask_at is not None and line.ask_at <= now:  # nobody looked at that instant, since nothing happened
+            self._start(name, rank, line, takes_at, line.ask_at, now)
         while line.targets and line.targets[0][0] <= line.gained:
             line.with_room.append(heappop(line.targets)[1])
+        if len(line.with_room) > 2 * MOST_PER_RANK:
+            line.with_room = deque(number for number in line.with_room if number in self._alive)
+        self._start(name, rank, line, takes_at, now, now)
+
+    def _start(self, name: str, rank: int, line: _Line, takes_at: TakesAt, at: float, now: float) -> None:
+        """Let those who have room start, one after the other, from an instant on and no later than now."""
+        line.ask_at = None
         while line.with_room:
-            ghost = self._alive.get(line.with_room[0])
+            number = line.with_room[0]
+            ghost = self._alive.get(number)
             if ghost is not None:
-                if not lets_in(name, rank, ghost.prompt_tokens, now):
+                taken_at = takes_at(name, rank, ghost.reservation, at)
+                while taken_at is not None and at < taken_at <= now:
+                    at = taken_at
+                    taken_at = takes_at(name, rank, ghost.reservation, at)
+                if taken_at != at:
+                    line.ask_at = taken_at
                     return
-                self._over.append(line.with_room[0])
+                self._over.append((number, at))
             line.with_room.popleft()
 
     def _lines_of(self, replica: str) -> list[_Line]:
@@ -205,14 +239,18 @@ class Ghosts:
             lines = self._lines[replica] = [_Line() for _ in range(SERVICE_RANKS)]
         return lines
 
-    def _end(self, number: int, now: float) -> Followed:
+    def _end(self, number: int, at: float) -> Followed:
+        ghost = self._take_out(number)
+        return Followed(ghost.rank, ghost.raw_seconds, ghost.told_seconds, at - ghost.refused_at)
+
+    def _take_out(self, number: int) -> _Ghost:
         ghost = self._alive.pop(number)
         self._of_rank[ghost.rank] -= 1
-        return Followed(ghost.rank, ghost.raw_seconds, ghost.told_seconds, now - ghost.refused_at)
+        return ghost
 
-    def _push(self, heap: _Targets, target: float, number: int) -> None:
+    def _push(self, heap: _Targets, target: float, number: int, *, most_alive: int) -> None:
         """Push, and throw out what is over when that is most of a heap, so that none grows without bound."""
-        if len(heap) > 4 * MOST_PER_RANK * SERVICE_RANKS:
+        if len(heap) >= 2 * most_alive:
             heap[:] = [entry for entry in heap if entry[1] in self._alive]
             heapify(heap)
         heappush(heap, (target, number))

@@ -43,6 +43,7 @@ class Learnt:
         self.own_shares = OwnShares()
         self.promised_tokens = [PromisedWork() for _ in range(SERVICE_RANKS)]
         self.promised_prompts = [PromisedWork() for _ in range(SERVICE_RANKS)]
+        self._promises = (*self.promised_tokens, *self.promised_prompts)
         self.ghosts = Ghosts()
 
     def released(self, replica: str, tokens: int, now: float) -> None:
@@ -56,13 +57,13 @@ class Learnt:
         """Note work that went to a replica."""
         self.shares.took(rank, reservation.total_tokens, now)
         self.own_shares.dispatched(reservation.total_tokens, now)
-        self.ghosts.dispatched(replica, rank, reservation.total_tokens)
+        self.ghosts.dispatched(replica, rank, reservation.total_tokens, now)
         for lower in range(rank, SERVICE_RANKS):
             self.promised_prompts[lower].released(reservation.input_tokens, now)
 
     def idled(self, now: float) -> None:
         """Note that there was room for everybody since the last release or dispatch, whoever came for it."""
-        for promise in (*self.promised_tokens, *self.promised_prompts):
+        for promise in self._promises:
             promise.idled(now)
 
     def share_left(self, rank: int, tenant: str, now: float, *, repeat: bool) -> float:
@@ -87,7 +88,7 @@ class Learnt:
         """Learn from the refused ones that would have fit by now."""
         if not self.ghosts:
             return
-        for ghost in self.ghosts.advance(now, self._room, self._lets_in):
+        for ghost in self.ghosts.advance(now, self._room, self._takes_at):
             self.factors[ghost.rank].learn(ghost.raw_seconds, ghost.actual_seconds, now)
             self.factors[ghost.rank].judge(ghost.told_seconds, ghost.actual_seconds)
 
@@ -99,14 +100,22 @@ class Learnt:
     def follow(self, rank: int, delay: DelayTerms, reservation: Reservation, now: float) -> None:
         """Follow a refused request until it would have fit."""
         raw = raw_wait_seconds(delay.release_seconds, delay.prefill_seconds, delay.share)
-        tokens, prompt_tokens = reservation.total_tokens, reservation.input_tokens
-        self.ghosts.follow(rank, raw, delay.wait_seconds, tokens, prompt_tokens, now)
+        self.ghosts.follow(rank, raw, delay.wait_seconds, reservation, now)
 
     def _room(self) -> list[tuple[str, int]]:
         """Return the replicas that are up, each with the tokens that are free there."""
         return [(name, one.free_tokens - one.queued_tokens) for name, one in self._replicas.items() if one.up]
 
-    def _lets_in(self, name: str, rank: int, prompt_tokens: int, now: float) -> bool:
-        """Say whether a replica that is known lets a prompt in now."""
+    def _takes_at(self, name: str, rank: int, reservation: Reservation, at: float) -> float | None:
+        """Return when a replica that is known takes what has its tokens there: see `ghosts.TakesAt`."""
+        replica = self._replicas[name]
         lane = Lane.INTERACTIVE if rank < len(CLASSES) else Lane.BULK
-        return self._replicas[name].window.admits(lane, prompt_tokens, now)
+        if reservation.sequences > replica.free_sequences:
+            return None
+        if lane is Lane.BULK:
+            room_tokens = replica.bulk_room_tokens(replica.budget.bulk.reserved_max_ratio, at)
+            if reservation.total_tokens > room_tokens:
+                return None
+        if replica.window.admits(lane, reservation.input_tokens, at):
+            return at
+        return replica.window.ready_at(lane, reservation.input_tokens, at)

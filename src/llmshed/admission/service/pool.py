@@ -252,6 +252,8 @@ class Pool:
             factors=tuple(factor.value(now) for factor in self.learnt.factors),
             promised_seconds=tuple(self.learnt.promised_seconds(rank, now) for rank in range(SERVICE_RANKS)),
             ghosts=len(self.learnt.ghosts),
+            ghosts_fitted=self.learnt.ghosts.fitted,
+            ghosts_given_up=self.learnt.ghosts.given_up,
         )
 
     def check(self) -> list[str]:

@@ -40,12 +40,15 @@ class Roster:
         if known is not None and known.spec.pool != spec.pool:
             # It was removed from another pool, where something still runs.
             pool.replicas[spec.name] = self.pool_of(spec.name).replicas.pop(spec.name)
+            self._drop_empty()
         if known is None:
             made = AwaitedReplica(
                 spec, shared=self._shared(spec.pool), engine_share_seconds=self._engine_share_seconds, now=now
             )
             self.replicas[spec.name] = pool.replicas[spec.name] = made
         else:
+            more_tokens = spec.budget.safe_budget_tokens - known.budget.safe_budget_tokens
+            pool.learnt.ghosts.came_free(spec.name, more_tokens)
             known.come_up(spec)
             self._renew(known, spec.budget, now)
         pool.came_up(spec.name)
@@ -56,6 +59,7 @@ class Roster:
         pool.learnt.ghosts.forget(name)
         del pool.replicas[name]
         del self.replicas[name]
+        self._drop_empty()
 
     def change_budget(self, name: str, budget: ReplicaBudget, now: float) -> None:
         """Let a replica lend something else from now on; nothing that runs is evicted."""
@@ -67,15 +71,19 @@ class Roster:
     def change_policy(self, policy: AdmissionPolicy, now: float) -> None:
         """Serve by another policy; pools that it no longer names go when they are empty."""
         self._policy = policy
-        named = {pool.name for pool in policy.pools}
-        for name in named:
-            self.pools.setdefault(name, Pool(name))
-        for name in [name for name, pool in self.pools.items() if name not in named and not pool.replicas]:
-            del self.pools[name]
+        for pool in policy.pools:
+            self.pools.setdefault(pool.name, Pool(pool.name))
+        self._drop_empty()
         for replica in self.replicas.values():
             self._renew(replica, replica.budget, now)
-        for pool in self.pools.values():
-            pool.changed = True
+        for known in self.pools.values():
+            known.changed = True
+
+    def _drop_empty(self) -> None:
+        """Drop the pools that the policy does not name and that have no replica."""
+        named = {pool.name for pool in self._policy.pools}
+        for name in [name for name, pool in self.pools.items() if name not in named and not pool.replicas]:
+            del self.pools[name]
 
     def _renew(self, replica: AwaitedReplica, budget: ReplicaBudget, now: float) -> None:
         shared = self._shared(replica.spec.pool)

@@ -39,6 +39,8 @@ def pools_report(ledgers: ControllerState) -> list[dict[str, Any]]:
             "queues": [_queue(pool, queue) for queue in pool.queues],
             "oldest_age_seconds": pool.oldest_age_seconds,
             "ghost_requests": pool.ghosts,
+            "ghosts_fitted": pool.ghosts_fitted,
+            "ghosts_given_up": pool.ghosts_given_up,
         }
         for pool in ledgers.pools
     ]

@@ -3,8 +3,9 @@
 import pytest
 
 from fakes.door import spec
-from fakes.pools import awaited
+from fakes.pools import awaited, pool_of, running
 from llmshed.admission.budget import Reservation
+from llmshed.admission.request import Lane
 from llmshed.admission.service.learning import FullRates, Learnt
 from llmshed.admission.verdict import DelayTerms
 
@@ -57,3 +58,42 @@ def test_refused_requests_teach_as_soon_as_they_would_have_fit() -> None:
         learnt.advance(now)
         assert len(learnt.ghosts) == 0
     assert learnt.factors[1].value(now + 1.0) == pytest.approx(3.0, rel=0.06)
+
+
+def test_where_seats_bind_a_refused_request_is_followed_until_one_is_free() -> None:
+    pool = pool_of(spec(hard_cap_sequences=1))
+    running(pool, 1, 400, 600)
+    pool.learnt.follow(1, terms(5.0), SIZE, 0.0)
+    pool.learnt.advance(1.0)
+    assert len(pool.learnt.ghosts) == 1
+    pool.give_back(pool.replicas["r1"], 1, 4.0)
+    pool.learnt.advance(4.0)
+    assert (len(pool.learnt.ghosts), pool.learnt.ghosts.fitted) == (0, 1)
+
+
+def test_refused_bulk_is_followed_until_its_part_of_the_budget_has_room() -> None:
+    """Half of 86,400 tokens is the most of bulk while interactive work comes."""
+    pool = pool_of()
+    replica = pool.replicas["r1"]
+    replica.interactive_came(0.0)
+    running(pool, 1, 40_000, 3_000, Lane.BULK)
+    replica.first_token(1, 0.5)
+    pool.learnt.follow(4, terms(5.0), SIZE, 0.5)
+    pool.learnt.advance(1.0)
+    assert len(pool.learnt.ghosts) == 1
+    pool.give_back(replica, 1, 4.0)
+    pool.learnt.advance(4.0)
+    assert (len(pool.learnt.ghosts), pool.learnt.ghosts.fitted) == (0, 1)
+
+
+def test_a_prompt_that_the_window_alone_keeps_out_is_over_when_that_opens_though_nothing_happens_then() -> None:
+    """1,000 tokens a second, of which a quarter of a second may come at once: 1,250 tokens are paid off after 1 s."""
+    pool = pool_of(spec(prefill_tokens_per_second=1_000.0, prefill_inflight_tokens=10_000))
+    running(pool, 1, 1_250, 10)
+    pool.replicas["r1"].first_token(1, 0.0)
+    pool.learnt.follow(1, terms(1.0), SIZE, 0.0)
+    pool.learnt.advance(0.0)
+    assert len(pool.learnt.ghosts) == 1
+    pool.learnt.advance(3_600.0)
+    assert pool.learnt.ghosts.fitted == 1
+    assert pool.learnt.factors[1].value(3_600.0) == pytest.approx(1.0, abs=0.05)
