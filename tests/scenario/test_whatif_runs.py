@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tracemalloc
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -65,17 +66,22 @@ def conversations(data_dir: Path) -> Iterator[TracedRequest]:
     return with_ceilings(read_azure(raw, Reading(seeded())), CeilingRule.POW2)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_forty_minutes_of_conversations_before_four_replicas(data_dir: Path) -> None:
-    plan = RunPlan(quartile_edges(conversations(data_dir)))
-    report = run(large_stage(), conversations(data_dir), plan=plan)
-    assert report.requests == 14_176
+@pytest.mark.parametrize(
+    ("minutes", "requests"),
+    [pytest.param(10, 2867, marks=pytest.mark.slow), pytest.param(40, 14_176, marks=pytest.mark.soak)],
+)
+def test_conversations_before_four_replicas(data_dir: Path, minutes: int, requests: int) -> None:
+    def trace() -> Iterator[TracedRequest]:
+        return takewhile(lambda one: one.at_seconds < 60 * minutes, conversations(data_dir))
+
+    report = run(large_stage(), trace(), plan=RunPlan(quartile_edges(trace())))
+    assert report.requests == requests
     assert report.drained
     assert report.total.attainment is not None
     assert report.total.attainment > 0.99, "four such replicas are enough for this trace"
     offered = report.total.offered_tokens_per_second
-    true = sum(one.input_tokens + one.true_output_tokens for one in conversations(data_dir)) / report.offered_seconds
+    true = sum(one.input_tokens + one.true_output_tokens for one in trace()) / report.offered_seconds
     assert offered == pytest.approx(true)
     quarter = report.requests / 4  # many prompts are equally long, so that quarters are uneven
     assert [one.arrived for one in report.quartiles] == pytest.approx([quarter] * 4, rel=0.15)
@@ -90,7 +96,7 @@ def test_work_is_linear_in_the_requests(data_dir: Path) -> None:
     """The same replicas for each request: turns of the loop for a request do not grow with their number."""
     turns: list[float] = []
     for scale in (1, 2, 4):
-        some = (one for one in conversations(data_dir) if one.at_seconds < 300)
+        some = takewhile(lambda one: one.at_seconds < 100, conversations(data_dir))
         rng = random.Random(0)  # noqa: S311 - one seed, one trace
         report = run(large_stage(2 * scale), in_rate(some, float(scale), rng))
         turns.append(report.turns / report.requests)
@@ -112,18 +118,21 @@ def peak_bytes(requests: int) -> int:
         tracemalloc.stop()
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_memory_does_not_grow_with_the_trace() -> None:
+@pytest.mark.parametrize(
+    "requests", [pytest.param(1400, marks=pytest.mark.slow), pytest.param(2800, marks=pytest.mark.soak)]
+)
+def test_memory_does_not_grow_with_the_trace(requests: int) -> None:
+    """A hundred bytes kept of each request would be seen."""
     peak_bytes(100)  # what is loaded once
-    few, many = peak_bytes(700), peak_bytes(2800)
-    assert many < 1.3 * few, f"{few:,} bytes for 700 requests, {many:,} for 2,800"
+    few, many = peak_bytes(700), peak_bytes(requests)
+    assert many < 1.15 * few, f"{few:,} bytes for 700 requests, {many:,} for {requests:,}"
 
 
 @pytest.mark.slow
 def test_twenty_runs_of_one_seed_are_one_run() -> None:
     def told(seed: int) -> bytes:
-        report = run(stage(2), made_up(3, 300, 30.0), clients=ClientModel.POLITE, seed=seed)
+        report = run(stage(2), made_up(3, 120, 30.0), clients=ClientModel.POLITE, seed=seed)
         assert report.total.retries > 0, "clients that draw their waits"
         return json.dumps(report.to_dict()).encode()
 
