@@ -144,23 +144,33 @@ async def test_a_second_request_has_the_same_time_for_its_headers() -> None:
 
 @pytest.mark.slow
 @in_leaping_time
-async def test_idle_connections_beyond_what_descriptors_allow_are_closed_and_streams_go_on(
+async def test_a_crowd_beyond_what_descriptors_allow_displaces_itself_and_nobody_who_is_served(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Newcomers get in at once, whether the others said nothing, began a header, or keep a used connection."""
     monkeypatch.setattr(listener, "most_connections", lambda: 20)
     async with leaping_house() as gate, AsyncExitStack() as stack:
         long = {"inputs": "Hello", "parameters": {"max_new_tokens": 1000}}
         stream = await stack.enter_async_context(gate.session.post(f"{gate.data}/generate_stream", json=long))
-        for _ in range(19):
-            await stack.enter_async_context(raw(gate))
-        reader, _ = await stack.enter_async_context(raw(gate))
-        assert await reader.read() == b""
-        assert connections(gate) == 20
-        assert (await stream.read()).count(b'"token":') == 1000
-        # The idle ones have their time; then there is room again.
-        await asyncio.sleep(80.0)
-        async with aiohttp.ClientSession() as session, session.post(f"{gate.data}/generate", json=ASKED) as answer:
+        used = await stack.enter_async_context(aiohttp.ClientSession())
+        async with used.post(f"{gate.data}/generate", json=ASKED) as answer:
             assert answer.status == 200
+        crowd = [await stack.enter_async_context(raw(gate)) for _ in range(60)]
+        for _, writer in crowd[::2]:
+            writer.write(HEADER)
+        for _ in range(3):
+            async with (
+                aiohttp.ClientSession() as newcomer,
+                newcomer.post(f"{gate.data}/generate", json=ASKED) as answer,
+            ):
+                assert answer.status == 200
+        assert connections(gate) <= 20
+        assert await crowd[0][0].read() == b""
+        assert not crowd[-1][0].at_eof()
+        assert (await stream.read()).count(b'"token":') == 1000
+        page = (await gate.ask("GET", "/metrics", admin=True)).body
+        assert b'llmshed_connections_displaced_total{which="newcomer"} 0.0' in page
+        assert b'llmshed_connections_displaced_total{which="idle"} 0.0' not in page
 
 
 @pytest.mark.parametrize("soft", [64, 256, 1024, 20_000, 1_048_576])

@@ -91,6 +91,13 @@ class UpstreamErrorKind(StrEnum):
     IDLE_TIMEOUT = "idle_timeout"
 
 
+class Displaced(StrEnum):
+    """Which client connection was closed for want of descriptors."""
+
+    IDLE = "idle"
+    NEWCOMER = "newcomer"
+
+
 class QueueSize(StrEnum):
     """The two queues of the counting pool."""
 
@@ -251,6 +258,9 @@ class Metrics:
         )
         self.violations = self._gauge("llmshed_invariant_violations", "Invariants that are broken now.", ())
         self.lag = self._histogram("llmshed_loop_lag_seconds", "How late the event loop woke a timer.", (), LAG_BUCKETS)
+        self.displaced = self._counter(
+            "llmshed_connections_displaced_total", "Client connections closed for want of descriptors.", ("which",)
+        )
         self.lines_dropped = self._counter(
             "llmshed_log_lines_dropped_total", "Log and decision lines that disk or pipe did not take.", ()
         )
@@ -275,6 +285,7 @@ class Metrics:
         _touch(self.retry_after, ALL_LANES)
         _touch(self.routes, (*KNOWN_ROUTES, OTHER_ROUTE))
         _touch(self.counting_queue, QueueSize)
+        _touch(self.displaced, Displaced)
 
     def _counter(self, name: str, meaning: str, labels: tuple[str, ...]) -> Family[Counter]:
         return Family(Counter(name, meaning, labels, registry=self.registry))

@@ -13,7 +13,7 @@ from llmshed.admission.state import ControllerState
 from llmshed.observability.decisions import DecisionLine, DecisionLog
 from llmshed.observability.endings import Ending
 from llmshed.observability.goodput import Objective, counted_lane, met_objectives
-from llmshed.observability.metrics import NONE, Metrics, QueueSize, UpstreamErrorKind
+from llmshed.observability.metrics import NONE, Displaced, Metrics, QueueSize, UpstreamErrorKind
 from llmshed.observability.routes import route_label
 from llmshed.profile.comparison import Kind, Match
 
@@ -56,6 +56,10 @@ class Observer:
     def loop_lagged(self, seconds: float) -> None:
         """Note how much later than asked a timer of the event loop ran."""
         self._metrics.lag.of().observe(max(seconds, 0.0))
+
+    def connection_displaced(self, which: Displaced) -> None:
+        """Note a client connection that was closed because there are more than the process can serve."""
+        self._metrics.displaced.of(which).inc()
 
     def self_checked(self, violations: tuple[str, ...]) -> None:
         """Note a recount of the ledgers and the invariants that it found broken; log each new one."""

@@ -21,7 +21,14 @@ from llmshed.config.lanes import InteractiveLane, LaneSettings
 from llmshed.observability.decisions import DecisionLine, DecisionLog, Waits
 from llmshed.observability.endings import Ending
 from llmshed.observability.goodput import objectives_of
-from llmshed.observability.metrics import FAILED_AFTER_ADMISSION, REPEATED, Metrics, QueueSize, UpstreamErrorKind
+from llmshed.observability.metrics import (
+    FAILED_AFTER_ADMISSION,
+    REPEATED,
+    Displaced,
+    Metrics,
+    QueueSize,
+    UpstreamErrorKind,
+)
 from llmshed.observability.observer import Observer
 
 
@@ -257,7 +264,10 @@ def test_the_gateways_own_troubles_are_counted(observer: Observer) -> None:
     observer.fastokens_dropped()
     observer.counting_queue(QueueSize.LARGE, 4096)
     observer.lines_dropped(3)
+    observer.connection_displaced(Displaced.IDLE)
     seen = page(observer)
+    assert seen.value("llmshed_connections_displaced_total", which="idle") == 1
+    assert seen.value("llmshed_connections_displaced_total", which="newcomer") == 0
     assert seen.value("llmshed_loop_lag_seconds_count") == 2
     assert seen.value("llmshed_upstream_errors_total", replica="gpu-0", kind="idle_timeout") == 1
     assert seen.value("llmshed_count_mismatch_total", pool="main") == 1

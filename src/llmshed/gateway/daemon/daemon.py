@@ -146,7 +146,11 @@ async def listening(inputs: Inputs, surroundings: Surroundings) -> AsyncIterator
     opened: list[Listener] = []
     try:
         for address, door in doors:
-            opened.append(await open_listener(Address.parse(address), door, server, _error_answer(gateway)))
+            opened.append(
+                await open_listener(
+                    Address.parse(address), door, server, _error_answer(gateway), gateway.observer.connection_displaced
+                )
+            )
         data, admin = opened
         gateway.listen(data, admin.url)
         yield daemon

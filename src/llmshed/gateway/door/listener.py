@@ -4,6 +4,7 @@ import asyncio
 import os
 import resource
 import socket
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +15,11 @@ from aiohttp.http_parser import HttpRequestParserPy
 from llmshed.config.addresses import Address
 from llmshed.config.server import ServerSettings
 from llmshed.errors import EngineError, LlmshedError
+from llmshed.gateway.door.crowding import Places
 from llmshed.gateway.door.server import ErrorAnswer, GatewayServer, Handler
 from llmshed.gateway.door.vanished import end_vanished
 from llmshed.gateway.tasks import Tasks
+from llmshed.observability.metrics import Displaced
 
 BACKLOG = 4096
 
@@ -51,9 +54,13 @@ class Listener:
 
 
 async def open_listener(
-    address: Address, handler: Handler, settings: ServerSettings, error_answer: ErrorAnswer
+    address: Address,
+    handler: Handler,
+    settings: ServerSettings,
+    error_answer: ErrorAnswer,
+    displaced: Callable[[Displaced], None],
 ) -> Listener:
-    """Bind an address and serve it.
+    """Bind an address and serve it; `displaced` hears of connections that are closed for want of descriptors.
 
     Raises:
         EngineError: the address is taken or not this machine's; the text names it and the way out.
@@ -61,7 +68,7 @@ async def open_listener(
     """
     require_c_parser()
     loop = asyncio.get_running_loop()
-    server = GatewayServer(handler, settings, error_answer, most_connections())
+    server = GatewayServer(handler, settings, error_answer, Places(most_connections(), displaced))
     try:
         if address.unix_path is not None:
             sockets = await loop.create_unix_server(server, sock=_bind_unix(address.unix_path), backlog=BACKLOG)

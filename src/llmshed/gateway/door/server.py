@@ -18,6 +18,7 @@ from aiohttp.web_protocol import _ErrInfo
 
 from llmshed.admission.reasons import Reason
 from llmshed.config.server import ServerSettings
+from llmshed.gateway.door.crowding import Places
 from llmshed.gateway.door.unread import PatientHandler
 from llmshed.gateway.door.vanished import probe_idle
 
@@ -78,14 +79,18 @@ class GatewayProtocol(PatientHandler):
         """Say whether the connection waits for its next request."""
         return self._waiter is not None and not self._waiter.done() and not self._messages
 
+    @property
+    def may_go(self) -> bool:
+        """Say whether the connection carries no request; its first may not have come yet."""
+        return self.idle or self._request_count == 0
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the connection, unless there are as many as the process can serve."""
+        """Take the connection, unless there are as many as the process can serve, all at work."""
         super().connection_made(transport)
         sock = transport.get_extra_info("socket")
         if sock is not None and sock.family in {socket.AF_INET, socket.AF_INET6}:
             probe_idle(sock)
-        if self._door.is_full():
-            self.force_close()
+        self._door.places.take(self)
 
     def data_received(self, data: bytes) -> None:
         """Parse what came; headers that are still incomplete after it start the header timer, and have a bound."""
@@ -112,8 +117,9 @@ class GatewayProtocol(PatientHandler):
             body.feed_eof()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Forget the timer with the connection, and the bodies, which refer to it."""
+        """Forget the timer with the connection, its place, and the bodies, which refer to it."""
         self._stop_header_timer()
+        self._door.places.leave(self)
         super().connection_lost(exc)
         self._body = self._answered = EMPTY_PAYLOAD
 
@@ -164,9 +170,7 @@ class GatewayProtocol(PatientHandler):
 class GatewayServer(web.Server):
     """The factory of one listener's connections."""
 
-    def __init__(
-        self, handler: Handler, settings: ServerSettings, error_answer: ErrorAnswer, most_connections: int
-    ) -> None:
+    def __init__(self, handler: Handler, settings: ServerSettings, error_answer: ErrorAnswer, places: Places) -> None:
         """Bind the handler to its limits; a client that leaves cancels its handler.
 
         The parser's bounds are twice those that `gates` holds: most excess is then told in the route's own dialect.
@@ -174,7 +178,7 @@ class GatewayServer(web.Server):
         super().__init__(self._handle, request_factory=self._request, handler_cancellation=True)
         self._handler = handler
         self.error_answer = error_answer
-        self.most_connections = most_connections
+        self.places = places
         self.most_head_bytes = 2 * settings.max_header_bytes
         self.retiring = False
         self._protocol_settings: dict[str, Any] = {
@@ -192,10 +196,6 @@ class GatewayServer(web.Server):
         """Return the protocol of a new connection."""
         return GatewayProtocol(self, loop=self._loop, **self._protocol_settings)
 
-    def is_full(self) -> bool:
-        """Say whether there are more connections than may be served."""
-        return len(self._connections) > self.most_connections
-
     def transports(self) -> list[asyncio.Transport]:
         """Return the connections that are open."""
         return [one.transport for one in self.connections if one.transport is not None]
@@ -209,7 +209,12 @@ class GatewayServer(web.Server):
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Hand on what is HTTP/1.0 or 1.1; the parser lets versions through that have other framings."""
         if not isinstance(request, ForeignRequest):
-            return await self._handler(request)
+            connection = request.protocol
+            try:
+                return await self._handler(request)
+            finally:
+                if isinstance(connection, GatewayProtocol):
+                    self.places.worked(connection)
         response = self.error_answer(Reason.MALFORMED, _NOT_HTTP)
         response.force_close()
         return response

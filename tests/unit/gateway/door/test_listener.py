@@ -20,4 +20,4 @@ async def test_without_the_parser_whose_readings_were_tested_nothing_is_served(m
 
     monkeypatch.setattr(http, "HttpRequestParser", HttpRequestParserPy)
     with pytest.raises(LlmshedError, match="AIOHTTP_NO_EXTENSIONS"):
-        await open_listener(Address("127.0.0.1", 0), serve, ServerSettings(), tell)
+        await open_listener(Address("127.0.0.1", 0), serve, ServerSettings(), tell, lambda _: None)

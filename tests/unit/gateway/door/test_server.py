@@ -41,7 +41,7 @@ async def echo(request: web.BaseRequest) -> web.StreamResponse:
 async def listening(
     handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]] = echo, address: Address = LOCAL
 ) -> AsyncIterator[Listener]:
-    listener = await open_listener(address, handler, SETTINGS, error_answer)
+    listener = await open_listener(address, handler, SETTINGS, error_answer, lambda _: None)
     try:
         yield listener
     finally:
@@ -225,23 +225,43 @@ async def test_a_client_that_leaves_cancels_its_handler() -> None:
         await asyncio.wait_for(ended.wait(), 30)
 
 
-async def test_connections_beyond_the_descriptors_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_newcomer_beyond_the_descriptors_takes_the_place_of_an_idle_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(listener_module, "most_connections", lambda: 1)
     async with listening() as listener:
-        port = int(listener.url.rpartition(":")[2])
-        _, first = await asyncio.open_connection("127.0.0.1", port)
-        reader, second = await asyncio.open_connection("127.0.0.1", port)
+        reader, idle = await asyncio.open_connection("127.0.0.1", int(listener.url.rpartition(":")[2]))
+        assert (await talk(listener, post(b"hello"))).endswith(b"hello")
         assert await asyncio.wait_for(reader.read(), 30) == b""
-        for writer in (first, second):
-            writer.close()
-            await writer.wait_closed()
+        idle.close()
+        await idle.wait_closed()
+
+
+async def test_a_newcomer_beyond_the_descriptors_is_closed_while_all_others_are_at_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(listener_module, "most_connections", lambda: 1)
+    goes_on = asyncio.Event()
+
+    async def wait(_: web.BaseRequest) -> web.StreamResponse:
+        began.set()
+        await goes_on.wait()
+        return web.Response(text="served")
+
+    began = asyncio.Event()
+    async with listening(wait) as listener:
+        working = asyncio.ensure_future(talk(listener, post(b"")))
+        await asyncio.wait_for(began.wait(), 30)
+        assert await talk(listener) == b""
+        goes_on.set()
+        assert (await working).endswith(b"served")
 
 
 async def test_an_address_in_use_is_named() -> None:
     async with listening() as listener:
         taken = Address("127.0.0.1", int(listener.url.rpartition(":")[2]))
         with pytest.raises(EngineError, match=f"127.0.0.1:{taken.port}: cannot listen: the address is in use"):
-            await open_listener(taken, echo, SETTINGS, error_answer)
+            await open_listener(taken, echo, SETTINGS, error_answer, lambda _: None)
 
 
 async def test_a_unix_socket_is_for_its_owner_and_group_and_goes_away(tmp_path: Path) -> None:
@@ -264,4 +284,4 @@ async def test_a_socket_that_a_dead_process_left_is_replaced_and_a_live_one_kept
     address = Address(unix_path=str(path))
     async with listening(address=address):
         with pytest.raises(EngineError, match="in use"):
-            await open_listener(address, echo, SETTINGS, error_answer)
+            await open_listener(address, echo, SETTINGS, error_answer, lambda _: None)
