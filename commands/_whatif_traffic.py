@@ -183,6 +183,18 @@ def _open(name: str) -> "Iterator[BinaryIO | IO[bytes]]":
         yield source
 
 
+def unpacked_passages(name: str) -> Callable[[], Iterator[bytes]]:
+    """Return what begins a passage over the bytes of a regular file, unpacked.
+
+    Raises:
+        MissingInputError: there is no such file, or it can be read only once.
+    """
+    with _open(name):
+        if not stat.S_ISREG(Path(name).stat().st_mode):
+            raise MissingInputError(f"{name}: it is read twice, so a regular file is needed")
+    return _contents(Path(name))
+
+
 def _contents(path: Path) -> Callable[[], Iterator[bytes]]:
     """Return what begins a passage over a file: always over what it holds now, as the log of a gateway still grows."""
     held_bytes = path.stat().st_size

@@ -32,6 +32,8 @@ BEGINNINGS = {
     b'"fingerprint":"f1","prefix_blocks":["b10c"],"ttft_seconds":0.1,"total_seconds":0.5,"ending":"finished"}\n'
     b'{"schema":"llmshed.decision/1","time_seconds":1767225600.25,"lane":"bulk","prompt_tokens":[30,10],"copies":2,'
     b'"status":429,"retry_after_seconds":1.5,"total_seconds":0.002,"ending":"refused"}\n',
+    "sanitized": b"at_seconds,lane,tenant,input_tokens,asked_output_tokens,output_tokens,sequences\n"
+    b"0.000000,interactive,t0123456789abcdef,12,64,7,1\n1.500000,bulk,t0123456789abcdef,30,,0,2\n",
     "prometheus-range": b'{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"__name__":'
     b'"tgi_request_input_length_bucket","le":"8"},"values":[[1,"0"],[2,"5"]]},{"metric":{"__name__":'
     b'"tgi_request_generated_tokens_bucket","le":"8"},"values":[[1,"0"],[2,"5"]]}]}}',

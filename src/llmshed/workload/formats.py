@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import orjson
 
 from llmshed.errors import TraceError
-from llmshed.workload.readers import arena, azure, burstgpt, decision_log, mooncake, prometheus, servegen
+from llmshed.workload.readers import arena, azure, burstgpt, decision_log, mooncake, prometheus, sanitized, servegen
 from llmshed.workload.readers.lines import beginning, shown
 from llmshed.workload.readers.reading import Reading
 from llmshed.workload.readers.table import split_row
@@ -171,6 +171,13 @@ FORMATS: tuple[TraceFormat, ...] = (
         _is_of_schema(decision_log.SCHEMA),
         decision_log.read_decision_log,
         tells_endings=True,
+    ),
+    TraceFormat(
+        "sanitized",
+        "a decision log with only lengths, offsets, lanes and hashed tenants left (CSV)",
+        f"columns {', '.join(sanitized.COLUMNS)}",
+        _has_columns(sanitized.COLUMNS),
+        sanitized.read_sanitized,
     ),
     TraceFormat(
         "servegen",

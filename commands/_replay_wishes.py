@@ -1,0 +1,79 @@
+"""What `llmshed replay` is asked for, as it is typed, checked before anything is read or sent."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from llmshed.workload.arrivals import ArrivalProcess
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """When requests come.
+
+    Args:
+        process: how the gaps are; None for as the trace says.
+        rate_per_second: how many come a second; None for as many as the trace has.
+        speed: factor on the trace's own arrivals.
+    """
+
+    process: "ArrivalProcess | None"
+    rate_per_second: float | None
+    speed: float
+
+
+def read_pace(arrivals: str | None, rate: float | None, speed: float | None) -> Pace:
+    """Return when requests are to come.
+
+    Raises:
+        typer.BadParameter: the process is unknown, or options contradict each other.
+    """
+    from llmshed.workload.arrivals import arrival_process
+
+    name = arrivals or ("trace" if rate is None else "poisson")
+    try:
+        process = arrival_process(name)
+    except ValueError as error:
+        raise typer.BadParameter(f"--arrivals {name!r}: {error}") from None
+    if process is None and rate is not None:
+        raise typer.BadParameter("--rate sets how many requests come; the trace's own arrivals take --speed")
+    if process is not None and speed is not None:
+        raise typer.BadParameter("--speed is a factor on the trace's own arrivals; others take --rate")
+    return Pace(process, rate, 1.0 if speed is None else speed)
+
+
+def check_wishes(source: str | None, to: str | None, output: Path | None) -> tuple[str, str]:
+    """Return the source and the address.
+
+    Raises:
+        typer.BadParameter: one is missing, the address is none, or an option of --sanitize is there.
+    """
+    if source is None or to is None:
+        missing = "SOURCE" if source is None else "--to URL"
+        raise typer.BadParameter(f"{missing} is missing: what is sent, and where to? Or --sanitize LOG --output FILE")
+    if output is not None:
+        raise typer.BadParameter("--output is where --sanitize writes; the times of every try go to --samples FILE")
+    url = (to if "://" in to else f"http://{to}").rstrip("/")
+    if not url.startswith(("http://", "https://")) or not url.partition("://")[2]:
+        raise typer.BadParameter(f"--to {to!r}: an address as in http://127.0.0.1:8080 is needed")
+    return source, url
+
+
+def check_sanitize(log: str, output: Path | None, source: str | None, to: str | None) -> tuple[str, Path]:
+    """Return the log and the file to write.
+
+    Raises:
+        typer.BadParameter: the file is missing, or the log itself, or there is something to send beside it.
+    """
+    if source is not None or to is not None:
+        raise typer.BadParameter("--sanitize sends nothing: SOURCE and --to belong to a run of its own")
+    if output is None or str(output) in {"-", ""}:
+        raise typer.BadParameter("--sanitize needs --output FILE, which is read again afterwards")
+    if log == "-":
+        raise typer.BadParameter("--sanitize -: the log is read twice, so the name of a file is needed")
+    if output.exists() and Path(log).exists() and output.samefile(log):
+        raise typer.BadParameter(f"--output {output}: that is the log itself; name another file")
+    return log, output
