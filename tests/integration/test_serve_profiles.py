@@ -22,6 +22,7 @@ from llmshed.emulator import server as emulator_server
 from llmshed.emulator.vocabulary import Vocabulary
 from llmshed.gateway.replicas import life as replica_life
 from llmshed.gateway.replicas import signals
+from llmshed.profile import pace
 from llmshed.simulation.cost import StepTimes
 from llmshed.simulation.parameters import ReplicaParameters
 from llmshed.tokenizing.load import embedded, find
@@ -139,11 +140,14 @@ async def test_a_pool_that_warns_keeps_all_of_its_budget(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("hurried")
+@pytest.mark.parametrize(
+    "kinds", [("precision",), pytest.param(("engine", "model"), marks=pytest.mark.soak)], ids="+".join
+)
 async def test_a_pool_that_refuses_takes_it_out_and_leaves_the_last_one(
-    tmp_path: Path, told: Told, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, told: Told, kinds: tuple[str, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
     async with gate_of(tmp_path, "refuse", replicas=2) as gate:
-        for changed in SWAPS.values():
+        for changed in [SWAPS[kind] for kind in kinds]:
             swap(gate, told, changed, 1)
             await until(lambda: up(gate) == {"r1"})
             assert "not what its profile was measured on" in gate.daemon.gateway.fleet.troubles["r2"]
@@ -262,7 +266,8 @@ fixed_prompt_tokens = 1000
 fixed_prompt_prefill_seconds = {STEP + 1000 * PROMPT_TOKEN}
 """
 PROMPT = "word " * 1200
-ANSWERS = 12
+ANSWERS = 3
+"""Answers in a minute, and samples that make one tell: fewer than in earnest, since each token is a leap."""
 
 
 def of_times(times: StepTimes) -> EmulatorSettings:
@@ -274,7 +279,7 @@ async def minute(gate: House, clock: Callable[[], float]) -> None:
     """Stream some answers, and let the rest of a minute pass."""
     ends = clock() + 60.0
     for _ in range(ANSWERS):
-        asked = {"inputs": PROMPT, "parameters": {"max_new_tokens": 60}}
+        asked = {"inputs": PROMPT, "parameters": {"max_new_tokens": 64}}
         assert (await gate.post("/generate_stream", asked)).status == 200
     await until_clock(ends, clock)
 
@@ -289,6 +294,7 @@ async def test_a_slower_gpu_behind_the_same_info_is_derated_after_five_minutes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = LoopClock().now
+    monkeypatch.setattr(pace, "LEAST_STREAMS", ANSWERS)
     pool = f'profile = "{written(tmp_path, MEASURED)}"\nlanes = ["interactive"]'
     async with leaping_house(replicas=(of_times(TIMES),), pool=pool) as gate:
         monkeypatch.setattr(signals, "LOOK_SECONDS", 1.0)
