@@ -27,6 +27,11 @@ class Reservation(NamedTuple):
         """Return R = input + output ceiling + overrun, over all sequences."""
         return self.input_tokens + self.output_tokens + self.overrun_tokens
 
+    @property
+    def most_output_tokens(self) -> int:
+        """Return what all sequences may generate at most, the engine's overrun included."""
+        return self.output_tokens + self.overrun_tokens
+
 
 class Equation(NamedTuple):
     """H = G - gG - A - Q of one replica, and its sequence seats, at one instant; all in tokens or sequences."""

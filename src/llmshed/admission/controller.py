@@ -35,6 +35,7 @@ from llmshed.admission.request import Lane, Request
 from llmshed.admission.service.charging import charge_of, reservation_of
 from llmshed.admission.service.evicting import displaced_verdict, expired_verdict, moved_actions
 from llmshed.admission.service.invariants import broken_between
+from llmshed.admission.service.known import insist_known
 from llmshed.admission.service.pool import Pool
 from llmshed.admission.service.replica import AwaitedReplica
 from llmshed.admission.service.roster import Roster
@@ -93,7 +94,10 @@ class AdmissionController:
         Raises:
             KeyError: the event names a request that is neither live nor waiting, or a replica that never came up.
             ValueError: a request arrives under a key that is in use.
+
+        Whatever is raised, nothing was done: neither the event nor what fell due before it.
         """
+        insist_known(event, self._live, self._roster)  # before what fell due is done and told
         actions = self._free_due(now)
         # Before waits end: whose client left is answered nothing, though its wait is over by the same reading.
         left_queue = isinstance(event, Cancelled) and self._leave_queue(event.key, now)
@@ -174,8 +178,6 @@ class AdmissionController:
         return tuple(wrong)
 
     def _arrive(self, request: Request, now: float) -> list[Action]:
-        if request.key in self._live or self._roster.where_waits(request.key) is not None:
-            raise ValueError(f"request {request.key} is already live")
         echo = self._echoes.arrival(request, now)
         verdict = decide(request, self._surroundings(self._policy), echo, now)
         if verdict.lane is Lane.INTERACTIVE:
@@ -265,6 +267,8 @@ class AdmissionController:
         if output_tokens is not None:
             replica = self._replicas[live.replica]
             charge, pool = replica.ledger[key], self._pools[replica.spec.pool]
+            # What an engine tells beyond what it may have made would shut its tenant out, and rule every forecast.
+            output_tokens = min(max(output_tokens, 0), charge.reservation.most_output_tokens)
             pool.learn_answer(replica, charge, output_tokens, now)
             pool.settle(charge, live.policy.tenants[charge.tenant].weight, output_tokens)
         return self._free(live.replica, key, now)
@@ -335,7 +339,7 @@ class AdmissionController:
         return Released(key, name, charge.reservation.total_tokens)
 
     def _free_due(self, now: float) -> list[Action]:
-        due = [(name, key) for name, replica in self._replicas.items() for key in replica.ledger.due(now)]
+        due = [(name, key) for name, replica in self._replicas.items() for key in replica.ledger.take_due(now)]
         return [self._free(name, key, now) for name, key in due]
 
     def _go_down(self, name: str, now: float) -> list[Action]:

@@ -106,11 +106,13 @@ class EchoBook:
         """Note a refusal that told a wait, whose estimate ends at `told_until`; the newest one counts.
 
         An early repeat that is refused with what remains of its wait is not noted again. With `deadline_infeasible` for
-        the request's own deadline the same body may come back at once, with more time: it is known but never early.
+        the request's own deadline the same body may come back at once, with more time: it is known but never early. Nor
+        is it after a 503: nobody served then, and no room was promised that it could take before its turn.
         """
         if fingerprint is None:
             return
-        until = now if reason is Reason.DEADLINE_INFEASIBLE else max(told_until, now)
+        at_once = reason is Reason.DEADLINE_INFEASIBLE or reason.row.status == 503
+        until = now if at_once else max(told_until, now)
         self._told[fingerprint] = _Told(reason, until, until + (until - now) + KNOWN_FOR_SECONDS)
         self._told.move_to_end(fingerprint)
         if len(self._told) > self._most:

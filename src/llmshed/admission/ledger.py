@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from llmshed.admission.budget import Reservation
+from llmshed.admission.queueing.timeline import Timeline
 from llmshed.admission.request import Lane
 
 
@@ -57,7 +58,8 @@ class Ledger:
     def __init__(self) -> None:
         """Start empty."""
         self._charges: dict[int, Charge] = {}
-        self._releasing: dict[int, Charge] = {}  # the few that are timed, so that each event need not walk them all
+        self._releasing: dict[int, Charge] = {}
+        self._releases = Timeline()  # when each of these is freed: a crowd that left at once costs later events nothing
         self.active_tokens = 0
         self.active_sequences = 0
         self._lane_tokens = dict.fromkeys(Lane, 0)
@@ -104,27 +106,25 @@ class Ledger:
         charge.phase = Phase.RELEASING
         charge.release_at = release_at
         self._releasing[key] = charge
+        self._releases.add(key, release_at)
 
     def free(self, key: int) -> Charge:
         """Give a request's reservation back: the one path on which tokens return."""
         charge = self._charges.pop(key)
         self._releasing.pop(key, None)
+        self._releases.discard(key)
         self.active_tokens -= charge.reservation.total_tokens
         self.active_sequences -= charge.reservation.sequences
         self._lane_tokens[charge.lane] -= charge.reservation.total_tokens
         return charge
 
-    def due(self, now: float) -> list[int]:
-        """Return the requests whose release time has come."""
-        if not self._releasing:
-            return []
-        return [c.key for c in self._releasing.values() if c.release_at is not None and c.release_at <= now]
+    def take_due(self, now: float) -> list[int]:
+        """Return the requests whose release time has come, earliest first; the caller owes each its `free`."""
+        return self._releases.take_due(now) if self._releasing else []
 
     def next_release(self) -> float | None:
         """Return the earliest release time; None when nothing is releasing."""
-        if not self._releasing:
-            return None
-        return min((c.release_at for c in self._releasing.values() if c.release_at is not None), default=None)
+        return self._releases.first() if self._releasing else None
 
     @property
     def releasing_tokens(self) -> int:
@@ -133,7 +133,7 @@ class Ledger:
 
     def check(self) -> list[str]:
         """Return the invariants that do not hold: sums equal the recount, nothing is negative, phases agree."""
-        wrong = []
+        wrong = self._releases.check()
         tokens = sum(c.reservation.total_tokens for c in self)
         sequences = sum(c.reservation.sequences for c in self)
         if tokens != self.active_tokens:
@@ -142,6 +142,8 @@ class Ledger:
             wrong.append(f"active_sequences is {self.active_sequences}, the charges sum to {sequences}")
         if sum(self._lane_tokens.values()) != tokens or min(self._lane_tokens.values()) < 0:
             wrong.append(f"the lanes hold {self._lane_tokens}, the charges sum to {tokens}")
+        if len(self._releases) != len(self._releasing):
+            wrong.append(f"{len(self._releasing)} requests are releasing, {len(self._releases)} are timed")
         for charge in self:
             if charge.reservation.total_tokens < 0 or charge.reservation.sequences < 1:
                 wrong.append(f"request {charge.key} holds {charge.reservation}")

@@ -381,3 +381,20 @@ def test_check_sees_what_is_remembered_of_a_request_that_ended() -> None:
     controller = door()
     controller._lost_once.add(7)
     assert controller.check() == ("request 7 is remembered as lost once and is nowhere",)
+
+
+@pytest.mark.parametrize(("told", "possible"), [(10**12, 1_000), (-5, 0)])
+def test_what_an_engine_tells_beyond_what_it_may_have_made_teaches_no_more_than_that(told: int, possible: int) -> None:
+    tenants = {"acme": TenantPolicy("acme"), "other": TenantPolicy("other")}
+    verdicts = []
+    for output_tokens in (told, possible):
+        controller = door(spec(**BRISK), tenants=tenants, lanes=queueing_lanes())
+        arrive(controller, 1, 2_000, 1_000)
+        arrive(controller, 2, 3_000, 1_000, tenant="other")
+        for key in (1, 2):
+            controller.handle(FirstToken(key), 0.1)
+        for key, tenant in ((3, "acme"), (4, "other")):
+            assert isinstance(arrive(controller, key, 3_500, 1_000, now=0.2, tenant=tenant), Enqueue)
+        controller.handle(Finished(1, output_tokens), 1.0)
+        verdicts.append([controller.assess(request(5, 400, 100, tenant=tenant), 1.1) for tenant in tenants])
+    assert verdicts[0] == verdicts[1]

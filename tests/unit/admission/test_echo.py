@@ -65,6 +65,13 @@ def test_more_time_may_be_given_at_once_after_an_infeasible_deadline() -> None:
     assert book.look(known_as("a"), 10.0) == Echo(Arrival.REPEAT)
 
 
+def test_who_comes_when_a_replica_serves_again_is_told_of_the_queue_and_not_of_an_outage_that_is_over() -> None:
+    for reason in (Reason.NO_REPLICA, Reason.STARTING, Reason.DRAINING):
+        book = EchoBook()
+        book.refused("a", reason, 15.0, 10.0)
+        assert book.look(known_as("a"), 11.0) == Echo(Arrival.REPEAT)
+
+
 def test_a_refusal_is_remembered_for_its_jitter_and_a_backoff_of_the_clients_own() -> None:
     book = EchoBook()
     book.refused("a", FULL, 14.0, 10.0)  # told 4 s, so up to 8 s with jitter

@@ -36,10 +36,22 @@ def test_nothing_is_charged_or_freed_twice(ledger: Ledger) -> None:
 def test_releasing_work_stays_active_until_it_is_due(ledger: Ledger) -> None:
     ledger.begin_release(1, 5.0)
     assert (ledger.active_tokens, ledger.releasing_tokens, ledger.next_release()) == (350, 100, 5.0)
-    assert ledger.due(4.999) == []
-    assert ledger.due(5.0) == [1]
+    assert ledger.take_due(4.999) == []
+    assert ledger.take_due(5.0) == [1]
     ledger.free(1)
     assert (ledger.releasing_tokens, ledger.next_release()) == (0, None)
+
+
+def test_a_release_that_was_freed_before_its_time_is_due_no_more_and_the_earliest_comes_first(ledger: Ledger) -> None:
+    ledger.charge(charge(3))
+    for key, release_at in ((1, 5.0), (2, 3.0), (3, 4.0)):
+        ledger.begin_release(key, release_at)
+    ledger.free(2)
+    assert (ledger.next_release(), ledger.take_due(9.0)) == (4.0, [3, 1])
+    assert ledger.check() == ["2 requests are releasing, 0 are timed"], "both are owed"
+    ledger.free(3)
+    ledger.free(1)
+    assert (ledger.next_release(), ledger.check()) == (None, [])
 
 
 def test_the_first_token_counts_once(ledger: Ledger) -> None:

@@ -199,7 +199,7 @@ class Pool:
 
     def settle(self, charge: Charge, weight: float, output_tokens: int) -> None:
         """Correct a tenant's share by what its request really used."""
-        unused = charge.reservation.output_tokens + charge.reservation.overrun_tokens - output_tokens
+        unused = charge.reservation.most_output_tokens - output_tokens
         self.queues[charge.lane].settle(charge.tenant, weight, -unused, charge.dispatched_at)
 
     def learn_answer(self, replica: AwaitedReplica, charge: Charge, output_tokens: int, now: float) -> None:

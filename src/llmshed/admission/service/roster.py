@@ -29,6 +29,10 @@ class Roster:
                 return pool
         return None
 
+    def holds(self, key: int) -> bool:
+        """Say whether a request is known here: charged to a replica, by one that is gone too, or waiting."""
+        return self.where_waits(key) is not None or any(key in replica.ledger for replica in self.replicas.values())
+
     def serving(self, model: str, lane: Lane) -> list[Pool]:
         """Return the pools that take a lane of a model."""
         return [self.pools[pool.name] for pool in self._policy.pools_of(model, lane) if pool.name in self.pools]

@@ -84,7 +84,7 @@ class Books:
 
     def free_due(self, now: float) -> list[Released]:
         """Free what was abandoned and is surely noticed by now."""
-        due = [(name, key) for name, replica in self._replicas.items() for key in replica.ledger.due(now)]
+        due = [(name, key) for name, replica in self._replicas.items() for key in replica.ledger.take_due(now)]
         return [self._free(name, key) for name, key in due]
 
     def next_release(self) -> float | None:

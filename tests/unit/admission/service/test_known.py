@@ -1,0 +1,66 @@
+"""Events about what the core does not know: refused before anything is done."""
+
+import pytest
+
+from fakes.door import arrive, door, queueing_lanes, request, spec
+from llmshed.admission.actions import Enqueue, Evict
+from llmshed.admission.controller import AdmissionController
+from llmshed.admission.events import (
+    Arrived,
+    BudgetChanged,
+    Cancelled,
+    Event,
+    Failed,
+    Finished,
+    FirstToken,
+    NotSent,
+    ReplicaDown,
+    ReplicaRemoved,
+    Tick,
+)
+from llmshed.admission.policy import ReplicaBudget
+
+FULL = {"gross_ceiling_tokens": 7_000, "guard_band_ratio": 0.0, "decode_seconds_per_token": 0.001}
+STRANGE = (
+    FirstToken(99),
+    Finished(99),
+    Failed(99, engine_holds=True),
+    NotSent(99),
+    Cancelled(99, sent=True),
+    ReplicaDown("r9"),
+    ReplicaRemoved("r9"),
+    BudgetChanged("r9", ReplicaBudget(1, 0.0, 1)),
+    Arrived(request(1)),
+    Arrived(request(2)),
+    FirstToken(2),
+)
+"""What is neither live nor known, what has a key in use, and what happens to one that only waits."""
+
+
+def one_runs_and_one_waits() -> AdmissionController:
+    controller = door(spec(**FULL), lanes=queueing_lanes())
+    arrive(controller, 1, 3_500, 3_500)
+    assert isinstance(arrive(controller, 2, 400, 100), Enqueue)
+    return controller
+
+
+@pytest.mark.parametrize("event", STRANGE, ids=str)
+def test_an_event_that_raises_loses_nobody_whose_wait_was_over_by_then(event: Event) -> None:
+    controller = one_runs_and_one_waits()
+    with pytest.raises(ValueError if isinstance(event, Arrived) else KeyError):
+        controller.handle(event, 100.0)
+    (evicted,) = controller.handle(Tick(), 100.0)
+    assert (type(evicted), evicted.key) == (Evict, 2)
+    assert controller.check() == ()
+
+
+def test_a_key_is_in_use_until_its_engine_has_let_go() -> None:
+    controller = one_runs_and_one_waits()
+    controller.handle(Cancelled(2, sent=False), 1.0)
+    controller.handle(Cancelled(1, sent=True), 1.0)
+    with pytest.raises(ValueError, match="already live"):
+        controller.handle(Arrived(request(1)), 1.5)
+    assert controller.check() == ()
+    controller.handle(Tick(), 10.0)
+    controller.handle(Arrived(request(1)), 10.0)
+    assert (controller.check(), controller.state(10.0).live_requests) == ((), 1)
