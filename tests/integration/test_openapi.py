@@ -27,7 +27,7 @@ async def _run(gate: House, url: str, document: str, key: str, phases: tuple[str
     process = await asyncio.create_subprocess_exec(
         folder / "bin" / "st", "run", url + document, "--url", url, "--header", f"Authorization: Bearer {key}",
         "--phases", ",".join(phases), "--max-examples", str(examples), "--checks", ",".join(CHECKS),
-        "--seed", str(SEED), "--no-shrink", "--no-color",
+        "--seed", str(SEED), "--no-shrink", "--no-color", "--request-timeout", "60",
         cwd=folder, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
     )  # fmt: skip
     try:

@@ -87,7 +87,10 @@ REASON_TABLE: dict[Reason, ReasonRow] = {
     ),
     Reason.UNAUTHENTICATED: ReasonRow(401, ErrorKind.AUTHENTICATION, Retry.NEVER, "no key, or one that is not known"),
     Reason.FORBIDDEN: ReasonRow(
-        403, ErrorKind.PERMISSION, Retry.NEVER, "the key does not allow this intent, class or route"
+        403,
+        ErrorKind.PERMISSION,
+        Retry.NEVER,
+        "the key does not allow this intent, class or route, or a web page asks the admin listener",
     ),
     Reason.NOT_FOUND: ReasonRow(404, ErrorKind.NOT_FOUND, Retry.NEVER, "no such route or model here"),
     Reason.METHOD_NOT_ALLOWED: ReasonRow(405, ErrorKind.REQUEST, Retry.NEVER, "the route takes another method"),

@@ -24,7 +24,9 @@ class ServerSettings(Settings):
     listen: Listen = "127.0.0.1:8080"
     """Address and port of the data listener, `HOST:PORT`; port 0 takes a free one."""
     admin_listen: AdminListen = "127.0.0.1:9901"
-    """Address of the admin listener, `HOST:PORT` or `unix:/PATH`; elsewhere than on loopback it needs a token."""
+    """Address of the admin listener, `HOST:PORT` or `unix:/PATH`; elsewhere than on loopback it needs a token.
+    Without one it is asked by `localhost` or a loopback address only, so that no web page reaches it from a browser on
+    this machine."""
     admin_token_file: FilePath | None = None
     """File that holds the digest line of the admin token (`sha256:HEX`, from `llmshed config key`)."""
     allow_keyless: bool = False

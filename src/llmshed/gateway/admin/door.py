@@ -3,8 +3,10 @@
 from aiohttp import web
 
 from llmshed.admission.reasons import Reason
+from llmshed.config.addresses import Address
 from llmshed.engines.base import BodyError, Dialect
 from llmshed.gateway.admin.handlers import Administration
+from llmshed.gateway.admin.pages import refuse_pages_of_elsewhere
 from llmshed.gateway.admin.routes import ADMIN_ROUTES, OPEN_PATHS, AdminHandler, table_path
 from llmshed.gateway.contract.problem import Problem
 from llmshed.gateway.contract.request_ids import request_id_of
@@ -39,11 +41,23 @@ class AdminDoor:
             response.force_close()
         return response
 
-    def _handler(self, request: web.BaseRequest) -> AdminHandler:
-        path = table_path(request.rel_url.raw_path)
-        if path not in OPEN_PATHS and not self._house.gateway.snapshot.admin.allows(presented_key(request.headers)):
+    def _check_right(self, request: web.BaseRequest) -> None:
+        """Let in the bearer of the token; where there is none, everybody on this machine but pages in its browsers.
+
+        Raises:
+            BodyError: `unauthenticated`, or `forbidden`.
+        """
+        snapshot = self._house.gateway.snapshot
+        if not snapshot.admin.asks_for_token:
+            refuse_pages_of_elsewhere(request.headers, Address.parse(snapshot.config.server.admin_listen))
+        elif not snapshot.admin.allows(presented_key(request.headers)):
             message = "The admin listener needs its token: send `Authorization: Bearer TOKEN`."
             raise BodyError(Reason.UNAUTHENTICATED, message)
+
+    def _handler(self, request: web.BaseRequest) -> AdminHandler:
+        path = table_path(request.rel_url.raw_path)
+        if path not in OPEN_PATHS:
+            self._check_right(request)
         method = "GET" if request.method == "HEAD" else request.method
         handler = ADMIN_ROUTES.get((method, path))
         if handler is not None:

@@ -51,9 +51,14 @@ class AdminAccess:
 
     digests: tuple[bytes, ...] = ()
 
+    @property
+    def asks_for_token(self) -> bool:
+        """Say whether a request without a token is refused."""
+        return bool(self.digests)
+
     def allows(self, key: str | None) -> bool:
         """Say whether the bearer of `key` may come in."""
-        if not self.digests:
+        if not self.asks_for_token:
             return True
         if key is None or len(key) > _MOST_KEY_CHARACTERS:
             return False

@@ -121,7 +121,7 @@ def _bare(operation: Operation, *, open_to_all: bool) -> Schema:
 
 def _operation(operation: Operation, form: Form, *, open_to_all: bool) -> Schema:
     """Describe an operation; where a status is both an answer and a refusal, the answer's own words tell of both."""
-    reasons = operation.reasons - {Reason.UNAUTHENTICATED} if open_to_all else operation.reasons
+    reasons = operation.reasons - {Reason.UNAUTHENTICATED, Reason.FORBIDDEN} if open_to_all else operation.reasons
     own = {str(int(status)): answer for status, answer in operation.answers.items()}
     described: Schema = {
         "summary": operation.summary,

@@ -21,8 +21,8 @@ AT_THE_DOOR: Final = frozenset(
     }
 )
 """Reasons of every route: its framing, its key, its headers, and what may happen to any request."""
-AT_THE_ADMIN_DOOR: Final = AT_THE_DOOR - {Reason.DRAINING}
-_OF_BODIES: Final = AT_THE_ADMIN_DOOR | {
+AT_THE_ADMIN_DOOR: Final = AT_THE_DOOR - {Reason.DRAINING} | {Reason.FORBIDDEN}
+_OF_BODIES: Final = AT_THE_DOOR - {Reason.DRAINING} | {
     Reason.DUPLICATE_KEY,
     Reason.UNSUPPORTED_FIELD,
     Reason.NOT_FOUND,
@@ -128,7 +128,7 @@ ADMIN_OPERATIONS: Final[Mapping[tuple[str, str], Operation]] = {
     ("POST", "/admin/classify"): Operation(
         "Say what would become of a request.",
         {200: answers.CLASSIFIED},
-        _OF_BODIES,
+        _OF_BODIES | AT_THE_ADMIN_DOOR,
         question_schema(),
     ),
 }
