@@ -9,7 +9,7 @@ import typer
 from llmshed import __version__
 from llmshed.errors import ExitCode, LlmshedError
 
-from . import classify, config, man, replay, serve, simulate, tokenize_, whatif
+from . import classify, config, man, profile, replay, serve, simulate, tokenize_, whatif
 from ._output import print_note
 from ._streams import escape_unwritable, forget_output, open_missing_streams, reader_left
 
@@ -29,6 +29,7 @@ app.command("simulate", short_help="Run a simulated TGI replica.")(simulate.simu
 app.command("whatif", short_help="Replay a trace in virtual time.")(whatif.whatif)
 app.command("replay", short_help="Send traffic of a source's lengths.")(replay.replay)
 app.add_typer(config.app, name="config", short_help="Check and show settings, draw keys.")
+app.add_typer(profile.app, name="profile", short_help="Show, check, compare, find profiles.")
 app.command("man", short_help="Show a manual page.")(man.man)
 
 

@@ -18,8 +18,8 @@ from fakes.house import QUICK, House, house, until
 from fakes.leaping import LoopClock, in_leaping_time, leaping_house
 from fakes.profiles import ASKED, BUDGET, PROFILE, written
 from llmshed.emulator import Emulator, EmulatorSettings
-from llmshed.emulator import server as emulator_server
 from llmshed.emulator.vocabulary import Vocabulary
+from llmshed.emulator.wire import info as true_info
 from llmshed.gateway.replicas import life as replica_life
 from llmshed.gateway.replicas import signals
 from llmshed.profile import pace
@@ -38,12 +38,11 @@ Told = dict[int, dict[str, Any]]
 def told(monkeypatch: pytest.MonkeyPatch) -> Told:
     """Let each replica tell of itself what a test says."""
     overrides: Told = {}
-    true_info = emulator_server.info
 
     def info(parameters: ReplicaParameters, model_id: str) -> dict[str, Any]:
         return {**true_info(parameters, model_id), **ASKED, **overrides.get(id(parameters), {})}
 
-    monkeypatch.setattr(emulator_server, "info", info)
+    monkeypatch.setattr("llmshed.emulator.server.info", info)
     return overrides
 
 
