@@ -21,12 +21,13 @@ comes for what is booked beyond it; and whatever was promised is forgotten a min
 class PromisedWork:
     """The promised work of one rank in one pool, in tokens of one kind."""
 
-    __slots__ = ("_at", "_full_rate", "_promised_tokens", "_released_rate", "_unseen_ratio")
+    __slots__ = ("_at", "_forget_at", "_full_rate", "_promised_tokens", "_released_rate", "_unseen_ratio")
 
     def __init__(self) -> None:
         """Promise nothing."""
         self._at: float | None = None
         self._promised_tokens = 0.0
+        self._forget_at = 0.0
         self._full_rate = 0.0
         self._released_rate = 0.0
         self._unseen_ratio = 1.0  # weight that the full pool's rate still has in the mean
@@ -41,10 +42,12 @@ class PromisedWork:
 
         Nothing was released since nothing ran, which says nothing of the rate.
         """
-        at = now if self._at is None else self._at
-        if now > at:
+        at = self._at
+        if at is not None and now <= at:
+            return
+        self._at = now
+        if at is not None and self._promised_tokens > 0.0:
             self._promised_tokens = max(0.0, self._promised_tokens - (now - at) * max(self._rate(), self._full_rate))
-        self._at = max(at, now)
 
     def book(self, tokens: int, full_tokens_per_second: float, now: float) -> None:
         """Promise that many tokens to a caller that is refused now.
@@ -54,6 +57,7 @@ class PromisedWork:
         self._advance(now)
         self._full_rate = full_tokens_per_second
         self._promised_tokens = min(self._promised_tokens + tokens, MOST_PROMISED_SECONDS * self._rate())
+        self._forget_at = now + MOST_PROMISED_SECONDS
 
     def seconds(self, now: float) -> float:
         """Return how long what is promised takes to drain, at most 60 s; 0 when nothing is."""
@@ -68,6 +72,8 @@ class PromisedWork:
 
     def _advance(self, now: float) -> None:
         """Drain at the rate as it was, and let the rate's past fade."""
+        if now >= self._forget_at:  # by its rate it drains for minutes where a pool stopped releasing
+            self._promised_tokens = 0.0
         at = self._at
         if at is None:
             self._at = at = now

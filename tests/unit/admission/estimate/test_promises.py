@@ -60,6 +60,18 @@ def test_a_pool_that_stopped_releasing_still_tells_at_most_a_minute() -> None:
     assert promised.seconds(461.0) == 0.0
 
 
+def test_whatever_was_promised_is_forgotten_a_minute_after_the_last_refusal() -> None:
+    """A pool that released 1,000 tokens a second and stopped: by the least rate a minute of that is ten minutes."""
+    promised = PromisedWork()
+    for second in range(300):
+        promised.released(1_000, now=float(second))
+    promised.book(10**9, 1_000.0, now=300.0)
+    promised.book(1, 1_000.0, now=310.0)
+    told = [promised.seconds(float(second)) for second in range(311, 371)]
+    assert min(told[:-1]) == pytest.approx(60.0)
+    assert told[-1] == 0.0
+
+
 def test_a_clock_that_stands_changes_nothing() -> None:
     promised = PromisedWork()
     promised.book(4_000, 1_000.0, now=5.0)
