@@ -42,6 +42,7 @@ class Ahead:
         self._write = write
         self._ready: asyncio.Queue[Written | BaseException | None] = asyncio.Queue()
         self._ready_bytes = 0
+        self._broken: Exception | None = None
         self._room = asyncio.Event()
         self._enough = asyncio.Event()
 
@@ -50,7 +51,7 @@ class Ahead:
         loop = asyncio.get_running_loop()
         try:
             with ThreadPoolExecutor(1, "llmshed-prompts") as thread:
-                while batch := await loop.run_in_executor(thread, self._batch):
+                while batch := await loop.run_in_executor(thread, self._written):
                     for one in batch:
                         self._ready_bytes += len(one.request.body)
                         self._ready.put_nowait(one)
@@ -86,5 +87,15 @@ class Ahead:
     def _has_room(self) -> bool:
         return self._ready.qsize() < MOST_READY and self._ready_bytes < MOST_READY_BYTES
 
-    def _batch(self) -> list[Written]:
-        return [Written(one, self._write(one)) for one in islice(self._planned, _BATCH)]
+    def _written(self) -> list[Written]:
+        """Write some more; what cannot be written is told once all before it was given out."""
+        batch: list[Written] = []
+        if self._broken is not None:
+            raise self._broken
+        try:
+            batch.extend(Written(one, self._write(one)) for one in islice(self._planned, _BATCH))
+        except Exception as error:
+            self._broken = error
+            if not batch:
+                raise
+        return batch

@@ -17,8 +17,8 @@ from llmshed.tokenizing.prompts import TextPrompt
 if TYPE_CHECKING:
     from llmshed.tokenizing.base import PromptCounter
 
-MOST_WORDS = 2048
-"""Two random texts then agree in their first two words once in four million."""
+MOST_WORDS = 1024
+"""Two random texts then agree in their first two words once in a million."""
 LEAST_WORDS = 32
 _TRIED = 8192
 """Entries of a vocabulary that are tried, so that a strange one of a million takes no minute."""
