@@ -240,12 +240,11 @@ TOLD_TO_WAIT = (
     State(Reason.TOKEN_BUDGET_EXHAUSTED, Told.NOT_BY_ITSELF, _held_for_minutes, {"tokens": 500}, endless=True),
 )
 FAILED = (
-    State(Reason.UPSTREAM_ERROR, Told.UNSAFE, opened(then=faulty(die_after_events=0)), limits=False),
+    State(Reason.UPSTREAM_ERROR, Told.UNSAFE, opened(then=faulty(die_after_events=0))),
     State(
         Reason.UPSTREAM_TIMEOUT,
         Told.UNSAFE,
         opened("[lanes.interactive]\nfirst_byte_timeout_seconds = 0.3\n", then=faulty(first_byte_delay_seconds=60.0)),
-        limits=False,
     ),
     State(Reason.INTERNAL_ERROR, Told.UNSAFE, opened(then=_break_the_gate), limits=False),
     State(
@@ -253,7 +252,6 @@ FAILED = (
         Told.CUT,
         opened(then=faulty(die_after_events=3)),
         {"tokens": 10},
-        limits=False,
         status=200,
         only_streams=True,
     ),

@@ -79,6 +79,11 @@ def assert_timed_out(answer: dict[str, Any], message: str) -> None:
     assert reason == "upstream_timeout"
     assert text.startswith(message)
     assert "silent" not in text
+    body = answer["error"] if isinstance(answer["error"], dict) else answer
+    which = "first_token" if "began" in message else "deadline"
+    assert body["timeout"]["which"] == which
+    assert "Limits: " in text
+    assert f" {which}_seconds={body['timeout']['seconds']:g}." in text
 
 
 @pytest.mark.parametrize(("path", "body"), WHOLE)

@@ -259,7 +259,9 @@ async def test_a_stream_that_falls_silent_ends_in_an_error_event_though_comments
     assert got.body.startswith(CHUNK + unsaid)
     *_, told = EventScanner().feed(got.body)
     assert told is not None
-    assert orjson.loads(told)["error"]["code"] == "upstream_timeout"
+    error = orjson.loads(told)["error"]
+    assert (error["code"], error["timeout"]) == ("upstream_timeout", {"which": "idle", "seconds": 0.15})
+    assert " idle_seconds=0.15." in error["message"]
     outcome = await front.outcome()
     assert (outcome.ended_by, outcome.phase) == (EndedBy.GATEWAY, Phase.DECODE)
     assert front.heard.signs == [("idle_timeout", "r1")]

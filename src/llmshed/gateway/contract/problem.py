@@ -1,7 +1,8 @@
 """A refusal before it is put into HTTP: the reason, its sentence, and the numbers that a caller can act on."""
 
 from dataclasses import dataclass
-from typing import Final, Self
+from enum import StrEnum
+from typing import Final, NamedTuple, Self
 
 from llmshed.admission.reasons import Reason
 from llmshed.admission.request import Lane, Request
@@ -10,6 +11,28 @@ from llmshed.engines.base import BodyError, EngineFailure
 
 ENGINE_STATUSES: Final = (400, 413, 415, 422)
 """Statuses by which an engine says that a request is wrong; they are passed on."""
+
+
+class PassedTime(StrEnum):
+    """Which time passed while an engine had a request."""
+
+    FIRST_BYTE = "first_byte"
+    """The lane's, from the request to the first event of a stream."""
+    IDLE = "idle"
+    """The lane's, between two events of a stream."""
+    WHOLE_ANSWER = "whole_answer"
+    """The lane's for an answer that is not streamed, by its output ceiling."""
+    DEADLINE = "deadline"
+    """The request's own, for its whole answer."""
+    FIRST_TOKEN = "first_token"  # noqa: S105 - a token of text
+    """The request's own, for the beginning of its answer."""
+
+
+class Timeout(NamedTuple):
+    """A time that passed, and how many seconds it was."""
+
+    which: PassedTime
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +57,7 @@ class Problem:
         allow: methods that the route takes, for `method_not_allowed`.
         deadline_seconds: arrival to the request's own deadline of its whole answer, where that is why; else None.
         first_token_seconds: the same for the beginning of its answer.
+        timeout: the time that passed while an engine had the request; None when it failed otherwise.
     """
 
     reason: Reason
@@ -53,6 +77,7 @@ class Problem:
     allow: tuple[str, ...] = ()
     deadline_seconds: float | None = None
     first_token_seconds: float | None = None
+    timeout: Timeout | None = None
 
     @property
     def http_status(self) -> int:

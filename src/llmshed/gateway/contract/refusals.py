@@ -139,6 +139,8 @@ def _extras(problem: Problem, request_id: str, advice: RetryAdvice) -> dict[str,
             "max_output_tokens": problem.maximums.max_output_tokens,
             "max_total_tokens": problem.maximums.max_total_tokens,
         }
+    if problem.timeout is not None:
+        extras["timeout"] = {"which": problem.timeout.which, "seconds": problem.timeout.seconds}
     if problem.input_tokens is not None:
         extras["usage"] = {
             "input_tokens": problem.input_tokens,

@@ -4,7 +4,7 @@ from typing import assert_never
 
 from llmshed.admission.reasons import ErrorKind, Reason, Retry
 from llmshed.admission.retry_after import RetryAdvice
-from llmshed.admission.verdict import AcceptedMaximums, Advice
+from llmshed.admission.verdict import Advice
 from llmshed.gateway.contract.problem import Problem
 from llmshed.observability.text import one_line
 
@@ -17,8 +17,8 @@ def message_text(problem: Problem, lane: str, request_id: str, advice: RetryAdvi
         parts.append(f"Asked for: {deadlines}.")
     if problem.advice:
         parts.append(f"{_joined([_advice_clause(word) for word in problem.advice]).capitalize()}.")
-    if problem.maximums is not None:
-        parts.append(f"Limits: {_limits(problem.maximums)}.")
+    if problem.maximums is not None or problem.timeout is not None:
+        parts.append(f"Limits: {_limits(problem)}.")
     parts.append(f"[llmshed reason={problem.reason} lane={lane} request_id={request_id}]")
     return " ".join(parts)
 
@@ -101,10 +101,16 @@ def _joined(clauses: list[str]) -> str:
     return clauses[0] if len(clauses) == 1 else f"{', '.join(clauses[:-1])} or {clauses[-1]}"
 
 
-def _limits(maximums: AcceptedMaximums) -> str:
-    named = {
-        "max_input_tokens": maximums.max_input_tokens,
-        "max_output_tokens": maximums.max_output_tokens,
-        "max_total_tokens": maximums.max_total_tokens,
-    }
-    return " ".join(f"{name}={tokens}" for name, tokens in named.items() if tokens is not None) or "none"
+def _limits(problem: Problem) -> str:
+    """Return the accepted maximums, and the time that passed."""
+    told: list[str] = []
+    if (maximums := problem.maximums) is not None:
+        named = {
+            "max_input_tokens": maximums.max_input_tokens,
+            "max_output_tokens": maximums.max_output_tokens,
+            "max_total_tokens": maximums.max_total_tokens,
+        }
+        told = [f"{name}={tokens}" for name, tokens in named.items() if tokens is not None]
+    if problem.timeout is not None:
+        told.append(f"{problem.timeout.which}_seconds={problem.timeout.seconds:.6g}")
+    return " ".join(told) or "none"

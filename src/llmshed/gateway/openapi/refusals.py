@@ -7,7 +7,7 @@ from typing import Any, Final
 from llmshed.admission.reasons import REASON_TABLE, ErrorKind, Reason, Retry
 from llmshed.admission.verdict import Advice
 from llmshed.engines.base import Dialect
-from llmshed.gateway.contract.problem import ENGINE_STATUSES
+from llmshed.gateway.contract.problem import ENGINE_STATUSES, PassedTime
 from llmshed.gateway.contract.refusals import PROBLEM_JSON
 
 Schema = dict[str, Any]
@@ -43,6 +43,7 @@ def refusal_schemas(forms: Collection[Form]) -> dict[str, Schema]:
         "request_id": text,
         "retry_after_ms": _WAIT,
         "limits": _object(dict.fromkeys(("max_input_tokens", "max_output_tokens", "max_total_tokens"), _TOKENS)),
+        "timeout": _object({"which": {"enum": list(PassedTime)}, "seconds": {"type": "number", "minimum": 0}}),
         "usage": _object({"input_tokens": {"type": "integer", "minimum": 0}, "requested_output_tokens": _TOKENS}),
         "advice": {"type": "array", "items": {"enum": list(Advice)}},
         "docs": text,

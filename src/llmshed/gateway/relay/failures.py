@@ -5,7 +5,7 @@ from typing import assert_never
 from llmshed.admission.reasons import Reason
 from llmshed.admission.verdict import Verdict
 from llmshed.engines.base import EngineFailure, UpstreamFault
-from llmshed.gateway.contract.problem import Problem
+from llmshed.gateway.contract.problem import PassedTime, Problem, Timeout
 from llmshed.gateway.relay.job import RelayJob
 from llmshed.gateway.relay.term import Term
 from llmshed.observability.endings import EndedBy
@@ -73,10 +73,10 @@ def broken_off(message: str, kind: UpstreamErrorKind, job: RelayJob, verdict: Ve
     return ExchangeError(_upstream_problem(Reason.UPSTREAM_ERROR, message, job, verdict), kind)
 
 
-def fell_silent(seconds: float, kind: UpstreamErrorKind, job: RelayJob, verdict: Verdict) -> ExchangeError:
-    """Return the error for an engine whose silence passed the lane's limit; it may well be at work."""
-    message = f"The engine was silent for the {seconds:g} s that the lane permits."
-    problem = _upstream_problem(Reason.UPSTREAM_TIMEOUT, message, job, verdict)
+def fell_silent(timeout: Timeout, kind: UpstreamErrorKind, job: RelayJob, verdict: Verdict) -> ExchangeError:
+    """Return the error for an engine whose silence passed a time of the lane; it may well be at work."""
+    message = f"The engine was silent for the {timeout.seconds:g} s that the lane permits."
+    problem = _upstream_problem(Reason.UPSTREAM_TIMEOUT, message, job, verdict, timeout)
     return ExchangeError(problem, kind, engine_holds=True, ended_by=EndedBy.GATEWAY)
 
 
@@ -86,8 +86,9 @@ def past_deadline(term: Term, job: RelayJob, verdict: Verdict, *, sent: bool) ->
     `sent` says whether the engine was given the request; it may then still be at work on it.
     """
     missed = "began" if term.awaits_beginning else "was complete"
+    timeout = Timeout(PassedTime.FIRST_TOKEN if term.awaits_beginning else PassedTime.DEADLINE, term.granted_seconds)
     message = f"The request's own deadline of {term.granted_seconds:.6g} s passed before its answer {missed}."
-    problem = _upstream_problem(Reason.UPSTREAM_TIMEOUT, message, job, verdict)
+    problem = _upstream_problem(Reason.UPSTREAM_TIMEOUT, message, job, verdict, timeout)
     return ExchangeError(problem, None, engine_holds=sent, ended_by=EndedBy.DEADLINE)
 
 
@@ -98,5 +99,14 @@ def given_up(job: RelayJob, verdict: Verdict) -> ExchangeError:
     return ExchangeError(problem, None, engine_holds=True, ended_by=EndedBy.GATEWAY)
 
 
-def _upstream_problem(reason: Reason, message: str, job: RelayJob, verdict: Verdict) -> Problem:
-    return Problem(reason=reason, message=message, lane=verdict.lane, model=job.admitted.model)
+def _upstream_problem(
+    reason: Reason, message: str, job: RelayJob, verdict: Verdict, timeout: Timeout | None = None
+) -> Problem:
+    return Problem(
+        reason=reason,
+        message=message,
+        lane=verdict.lane,
+        maximums=verdict.maximums,
+        model=job.admitted.model,
+        timeout=timeout,
+    )

@@ -8,6 +8,7 @@ from aiohttp import web
 
 from llmshed.clock import Clock
 from llmshed.engines.base import EngineFailure
+from llmshed.gateway.contract.problem import PassedTime, Timeout
 from llmshed.gateway.relay.failures import ExchangeError, broken_off, fell_silent, told_by_engine
 from llmshed.gateway.relay.headers import client_headers
 from llmshed.gateway.relay.job import RelayJob
@@ -84,7 +85,8 @@ class StreamRelay:
             response = await self._commit(answer)
             await self._relay(answer, Outlet(self._job.request, response), held)
         except TimeoutError:
-            raise self._silent(self._job.timeouts.first_byte_seconds, UpstreamErrorKind.FIRST_BYTE_TIMEOUT) from None
+            timeout = Timeout(PassedTime.FIRST_BYTE, self._job.timeouts.first_byte_seconds)
+            raise self._silent(timeout, UpstreamErrorKind.FIRST_BYTE_TIMEOUT) from None
         except LostError as error:
             raise self._broken_off(str(error), UpstreamErrorKind.LOST) from error
         finally:
@@ -169,7 +171,8 @@ class StreamRelay:
             if self._facts.complete:
                 return
             if watch.expired:
-                raise self._silent(self._idle_seconds, UpstreamErrorKind.IDLE_TIMEOUT) from None
+                timeout = Timeout(PassedTime.IDLE, self._idle_seconds)
+                raise self._silent(timeout, UpstreamErrorKind.IDLE_TIMEOUT) from None
             raise
         finally:
             watch.stop()
@@ -210,8 +213,8 @@ class StreamRelay:
     def _broken_off(self, message: str, kind: UpstreamErrorKind = UpstreamErrorKind.STREAM) -> ExchangeError:
         return broken_off(message, kind, self._job, self._ticket.verdict)
 
-    def _silent(self, seconds: float, kind: UpstreamErrorKind) -> ExchangeError:
-        return fell_silent(seconds, kind, self._job, self._ticket.verdict)
+    def _silent(self, timeout: Timeout, kind: UpstreamErrorKind) -> ExchangeError:
+        return fell_silent(timeout, kind, self._job, self._ticket.verdict)
 
 
 def _drop_leading_comments(held: bytearray) -> None:

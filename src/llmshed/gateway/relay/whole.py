@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from llmshed.admission.verdict import Verdict
+from llmshed.gateway.contract.problem import PassedTime, Timeout
 from llmshed.gateway.relay.failures import broken_off, fell_silent, told_by_engine
 from llmshed.gateway.relay.headers import client_headers
 from llmshed.gateway.relay.job import RelayJob
@@ -32,7 +33,8 @@ async def relay_whole(
             finally:
                 answer.close()
     except TimeoutError:
-        raise fell_silent(limit_seconds, UpstreamErrorKind.FIRST_BYTE_TIMEOUT, job, verdict) from None
+        timeout = Timeout(PassedTime.WHOLE_ANSWER, limit_seconds)
+        raise fell_silent(timeout, UpstreamErrorKind.FIRST_BYTE_TIMEOUT, job, verdict) from None
     except LostError as error:
         raise broken_off(str(error), UpstreamErrorKind.LOST, job, verdict) from error
     if answer.status != 200:

@@ -1,6 +1,7 @@
 """What a refused client reads: statuses, headers and bodies of docs/contract.md."""
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -13,7 +14,7 @@ from llmshed.admission.request import Lane
 from llmshed.admission.verdict import AcceptedMaximums, Advice
 from llmshed.engines.base import Dialect
 from llmshed.gateway.contract.answer_headers import Timings
-from llmshed.gateway.contract.problem import Problem
+from llmshed.gateway.contract.problem import PassedTime, Problem, Timeout
 from llmshed.gateway.contract.refusals import Answer, ContractWriter
 from llmshed.gateway.contract.request_ids import request_id_of
 
@@ -43,6 +44,22 @@ def body_of(answer: Answer) -> Any:
 def extras_of(answer: Answer, dialect: Dialect) -> Any:
     body = body_of(answer)
     return body["error"] if dialect is Dialect.OPENAI else body
+
+
+@pytest.mark.parametrize("which", PassedTime)
+def test_a_timeout_tells_which_time_passed_beside_the_accepted_maximums(which: PassedTime) -> None:
+    problem = Problem(
+        Reason.UPSTREAM_TIMEOUT, "The engine was silent", maximums=MAXIMUMS, timeout=Timeout(which, 119.999)
+    )
+    answer = writer().refusal(problem, Dialect.NATIVE, "req_1")
+    body = body_of(answer)
+    assert body["timeout"] == {"which": which, "seconds": 119.999}
+    assert (
+        f" Limits: max_input_tokens=4096 max_output_tokens=1024 max_total_tokens=8192 {which}_seconds=119.999. ["
+        in (body["error"])
+    )
+    alone = body_of(writer().refusal(replace(problem, maximums=None), Dialect.NATIVE, "req_1"))
+    assert f" Limits: {which}_seconds=119.999. [" in alone["error"]
 
 
 def test_a_busy_answer_on_an_openai_route_has_the_whole_documented_shape() -> None:
