@@ -10,9 +10,10 @@ PYTEST := $(BIN)/python -m pytest
 # setuptools warns at length of what every editable install does.
 PIP_INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet
 CONFIG ?= llmshed.toml
-# Files whose slow tests bound or record times: they run alone.
-TIMED := $(sort $(wildcard tests/integration/test_show_*.py)) $(addprefix tests/integration/, \
-  test_counting_stall.py test_schedule_replay.py test_slow_readers.py)
+# Each process has one half of the files, so that what files share is made once, and helps the other when it is done.
+SHARED := --numprocesses 2 --dist worksteal
+# Files whose slow tests bound how long an event loop stands still: they run alone.
+TIMED := $(addprefix tests/integration/,test_counting_stall.py test_show_stalls.py)
 
 .DEFAULT_GOAL := help
 # All targets share one environment, and pip must not run in it twice at once.
@@ -47,10 +48,9 @@ test: debian-tools $(VENV)/.installed-dev ## everything that must hold for a cha
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(PYTEST) -m "not slow and not soak" --numprocesses 2 --dist loadfile
-	$(PYTEST) -m "slow and not soak" --timeout 300 --numprocesses 2 --ignore tests/integration
-	$(PYTEST) -m "slow and not soak" --timeout 300 --numprocesses 2 --dist loadfile $(TIMED:%=--ignore=%) tests/integration
-	$(PYTEST) -m "slow and not soak" --timeout 300 $(TIMED)
+	$(PYTEST) -m "not slow and not soak" $(SHARED)
+	$(PYTEST) -m "slow and not soak" $(SHARED) $(TIMED:%=--ignore=%)
+	$(PYTEST) -m "slow and not soak" $(TIMED)
 
 lint: $(VENV)/.installed-dev ## ruff and mypy, nothing else
 	$(BIN)/ruff check .

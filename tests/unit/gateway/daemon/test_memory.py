@@ -7,12 +7,15 @@ import pytest
 
 from llmshed.gateway.daemon.memory import settle
 
+PYTHONS_OWN = (700, 10, 10)
+
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
     thresholds = gc.get_threshold()
-    yield
     gc.unfreeze()
+    yield
+    gc.freeze()
     gc.set_threshold(*thresholds)
 
 
@@ -22,7 +25,7 @@ def test_what_lives_already_is_left_out_of_later_collections() -> None:
 
 
 def test_full_collections_are_rarer_than_pythons_own_and_young_ones_smaller() -> None:
-    young, middle, full = gc.get_threshold()
+    young, middle, full = PYTHONS_OWN
     settle()
     settled = gc.get_threshold()
     assert settled[0] * settled[1] < young * middle
