@@ -35,7 +35,7 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> Case:
     """Return the log of two replicas that had room for everybody, so that no length is made up."""
     folder = tmp_path_factory.mktemp("hindcast")
     log, config = folder / "decisions.jsonl", folder / "llmshed.toml"
-    log.write_bytes(b"".join(virtual_log(too_much(80.0, 4.0))))
+    log.write_bytes(b"".join(virtual_log(too_much(60.0, 4.0))))
     config.write_text(config_text(URLS))
     return Case(log, config, replica_file(folder), replica_file(folder, 1.4))
 

@@ -19,7 +19,6 @@ from llmshed.tokenizing.load import find
 Find = Callable[[str], Path]
 
 MEGABYTE = 1_000_000
-PROMPTS = 8
 BOUND_SECONDS = 1.0
 """Ten times what is promised: two cores may be shared with anything; a count on the loop would take seconds."""
 
@@ -64,18 +63,25 @@ async def streaming(
                     yield served, session, pauses
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", ["embedded", pytest.param("qwen3", marks=pytest.mark.soak)])
-async def test_eight_prompts_of_a_megabyte_are_counted_beside_a_stream(
-    tmp_path: Path, request: pytest.FixtureRequest, name: str
+@pytest.mark.parametrize(
+    ("name", "prompts"),
+    [
+        pytest.param("embedded", 3, marks=pytest.mark.slow),
+        pytest.param("embedded", 8, marks=pytest.mark.soak),
+        pytest.param("qwen3", 8, marks=pytest.mark.soak),
+    ],
+)
+async def test_prompts_of_a_megabyte_are_counted_beside_a_stream(
+    tmp_path: Path, request: pytest.FixtureRequest, name: str, prompts: int
 ) -> None:
+    """More of them than threads that count: some are in counting all the while, others wait."""
     if name == "embedded":
         tokenizer, oracle = name, Tokenizer.from_str(find(name).tokenizer_json)
     else:
         directory = request.getfixturevalue("tokenizer_directory")(name)
         tokenizer, oracle = str(directory), Tokenizer.from_file(str(directory / "tokenizer.json"))
-    texts = [prose(MEGABYTE, seed) for seed in range(PROMPTS)]
+    texts = [prose(MEGABYTE, seed) for seed in range(prompts)]
     # Each text as a whole, by the library alone: nothing is cut, cached or bounded.
     right = [len(encoding.ids) for encoding in oracle.encode_batch_fast(texts)]
     async with streaming(tmp_path, tokenizer, 20_000_000) as (served, session, pauses):
@@ -133,14 +139,23 @@ def slow_to_read() -> dict[str, bytes]:
     }
 
 
-@pytest.mark.slow
+DIALECTS = ("/generate", "/v1/completions", "/v1/chat/completions")
+
+
 @pytest.mark.timeout(300)
-async def test_bodies_that_are_slow_to_read_hold_nobody_up(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "paths",
+    [
+        pytest.param(DIALECTS, id="dialects", marks=pytest.mark.slow),
+        pytest.param((*DIALECTS, "/tokenize", "/chat_tokenize"), id="all", marks=pytest.mark.soak),
+    ],
+)
+async def test_bodies_that_are_slow_to_read_hold_nobody_up(tmp_path: Path, paths: tuple[str, ...]) -> None:
     bodies = slow_to_read()
     async with streaming(tmp_path, "embedded", 131_072) as (served, session, pauses):
         for name, body in bodies.items():
             before = len(pauses.stream), len(pauses.livez)
-            for path in ("/generate", "/tokenize", "/v1/completions", "/v1/chat/completions", "/chat_tokenize"):
+            for path in paths:
                 async with session.post(served.data + path, data=io.BytesIO(body), headers=JSON) as answer:
                     assert answer.status < 500, (name, path, await answer.text())
             await asyncio.sleep(0.05)
