@@ -45,6 +45,9 @@ from llmshed.admission.state import ControllerState
 from llmshed.admission.tenancy import TenantUse, seats_refusal
 from llmshed.admission.verdict import Decision, Verdict
 
+PAUSE_SECONDS = 1.0
+"""A wait that is found over so much later than it was tells that nobody told the time: the process stood still, and
+what it then hears together says nothing of how long refused requests would have waited."""
 _UNHEARD = Echo(Arrival.FIRST)
 
 
@@ -243,7 +246,7 @@ class AdmissionController:
             verdict = admitted_verdict(waiting, replica, pool, now)
             self._tenant_use.free(waiting.tenant, waiting.reservation)
             self._tenant_use.charge(waiting.tenant, reservation_of(verdict))
-            _learn_wait(waiting, pool, now)
+            _learn_wait(waiting, pool, now, now)
             actions.append(self._dispatch(waiting.request, waiting.policy, verdict, replica, now))
         return actions
 
@@ -325,7 +328,9 @@ class AdmissionController:
         actions: list[Action] = []
         for pool in self._pools.values():
             for waiting in pool.take_expired(now):
-                _learn_wait(waiting, pool, now)
+                _learn_wait(waiting, pool, waiting.expires_at, now)
+                if now - waiting.expires_at > PAUSE_SECONDS:
+                    pool.learnt.ghosts.clear()
                 actions.append(self._evict(waiting, expired_verdict(waiting, pool, now), now))
         return actions
 
@@ -376,7 +381,7 @@ class AdmissionController:
         return Surroundings(policy, self._pools, self._tenant_use, self._draining)
 
 
-def _learn_wait(waiting: Waiting, pool: Pool, now: float) -> None:
-    """Learn from a wait that is over, by a dispatch or because it was too long."""
+def _learn_wait(waiting: Waiting, pool: Pool, ended_at: float, now: float) -> None:
+    """Learn now from a wait that ended, by a dispatch or because it was too long."""
     if waiting.verdict.delay is not None and waiting.verdict.arrival is Arrival.FIRST:
-        pool.learnt.waited(waiting.rank, waiting.verdict.delay, now - waiting.joined_at, now)
+        pool.learnt.waited(waiting.rank, waiting.verdict.delay, ended_at - waiting.joined_at, now)

@@ -92,7 +92,7 @@ class Ghosts:
     )
 
     def __init__(self) -> None:
-        """Follow nothing."""
+        """Follow nobody."""
         self._number = 0  # of refusals and of who joined the queue, in their order
         self._waiting: list[OrderedDict[int, int]] = [OrderedDict() for _ in range(SERVICE_RANKS)]
         self._alive: dict[int, _Ghost] = {}
@@ -141,6 +141,15 @@ class Ghosts:
         placed.update(number for line in lines for _, number in line.targets)
         for number in [number for number in self._alive if number not in placed]:
             self._take_out(number)
+
+    def clear(self) -> None:
+        """Follow nobody any more, and learn nothing from those who were followed."""
+        self._alive.clear()
+        self._of_rank = [0] * SERVICE_RANKS
+        self._behind = [deque() for _ in range(SERVICE_RANKS)]
+        self._lines.clear()
+        self._over.clear()
+        self._times.clear()
 
     def follow(self, rank: int, raw_seconds: float, told_seconds: float, reservation: Reservation, now: float) -> bool:
         """Follow a request that is refused now; False when its rank has enough ghosts or its estimate is too long.
