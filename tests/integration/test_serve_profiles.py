@@ -98,6 +98,11 @@ SWAPS = {
 ONE_TOKEN = {"inputs": "Hi", "parameters": {"max_new_tokens": 1}}
 
 
+def watched_paces(gate: House) -> pace.PaceWatch:
+    """Return what judges the pace of `r1` now."""
+    return gate.daemon.gateway.fleet._signals._watched["r1"].watch._paces
+
+
 async def mismatches(gate: House, replica: str) -> set[str]:
     """Return the kinds that a scrape shows to differ."""
     shown = await metric(gate, "llmshed_profile_match")
@@ -112,9 +117,11 @@ async def test_a_replica_that_is_swapped_is_derated_and_has_all_back_with_the_ol
     async with gate_of(tmp_path, "derate") as gate:
         for kind, changed in SWAPS.items():
             assert budget(gate) == 40_000
+            before = watched_paces(gate)
             swap(gate, told, changed)
             await until(lambda: budget(gate) == 20_000)
             assert await mismatches(gate, "r1") == {kind}
+            assert watched_paces(gate) is not before
             assert await metric(gate, "llmshed_profile_budget_factor{") == [
                 'llmshed_profile_budget_factor{replica="r1"} 0.5'
             ]

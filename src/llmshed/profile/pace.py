@@ -69,6 +69,7 @@ class PaceWatch:
         self._prompts = None if profile is None else ExpectedPrompts.of(profile)
         self._judges = {Kind.PREFILL_PACE: PaceJudge(LEAST_PROMPTS), Kind.DECODE_PACE: PaceJudge(LEAST_STREAMS)}
         self._running: dict[int, _Running] = {}
+        self._begun_sequences = 0
         self._waiting: set[int] = set()
         self._alone: tuple[int, float, int] | None = None
         self._unseen_prompt = False
@@ -92,7 +93,7 @@ class PaceWatch:
         if self._steps is None:
             return
         alone = not self._waiting and not self._unseen_prompt and sent.streamed and sent.fresh and sent.sequences == 1
-        self._alone = (key, now, self._begun_sequences()) if alone else None
+        self._alone = (key, now, self._begun_sequences) if alone else None
         self._heard_at = None
         self._running[key] = _Running(sent)
         self._waiting.add(key)
@@ -114,7 +115,9 @@ class PaceWatch:
         running = self._running.pop(key, None)
         if running is None:
             return
-        if running.begun_at is None:
+        if running.begun_at is not None:
+            self._begun_sequences -= running.sent.sequences
+        else:
             # An engine may go on with the prompt of a client that left, so the next one would not be alone.
             self._unseen_prompt = self._unseen_prompt or running.sent.streamed
         self._waiting.discard(key)
@@ -133,6 +136,7 @@ class PaceWatch:
 
     def _begin(self, key: int, running: _Running, now: float) -> None:
         running.begun_at = now
+        self._begun_sequences += running.sent.sequences
         self._waiting.discard(key)
         self.awaited.discard(key)
         self._unseen_prompt = False
@@ -175,14 +179,11 @@ class PaceWatch:
     def _sample_steps(self, now: float) -> None:
         if self._steps is None:
             return
-        sequences = self._begun_sequences() + self._unseen_sequences()
+        sequences = self._begun_sequences + self._unseen_sequences()
         step_seconds = self._steps.least_seconds(sequences)
         kv_tokens = sum(running.kv_tokens(step_seconds, now) for running in self._running.values())
         ratio = self._steps.ratio(median(self._gaps), sequences, kv_tokens)
         self._judges[Kind.DECODE_PACE].sample(ratio, now)
-
-    def _begun_sequences(self) -> int:
-        return sum(one.sent.sequences for one in self._running.values() if one.begun_at is not None)
 
     def _unseen_sequences(self) -> int:
         return sum(one.sent.sequences for one in self._running.values() if not one.sent.streamed)

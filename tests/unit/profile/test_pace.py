@@ -204,7 +204,8 @@ def test_nothing_is_kept_of_what_ended() -> None:
     replica = Replica()
     replica.minutes(1)
     replica.watch.ended(10**9)
-    assert (replica.watch.awaited, replica.watch._running, replica.watch._waiting) == (set(), {}, set())
+    watch = replica.watch
+    assert (watch.awaited, watch._running, watch._waiting, watch._begun_sequences) == (set(), {}, set(), 0)
 
 
 def test_a_profile_without_steps_is_never_judged() -> None:

@@ -87,7 +87,8 @@ class SignalWatch:
         """Go on with other numbers of the same replica, whose whole budget the core has just been given."""
         if plan.profile != self._plan.profile:
             self._governor = _governor(plan)
-            self._paces = PaceWatch(plan.profile)
+        if plan.profile != self._plan.profile or serving.info != self._serving.info:
+            self._paces = PaceWatch(plan.profile)  # another replica's pace is no news of this one
         self._plan = plan
         self._serving = serving
         self._told = shrunk_budget(serving.spec, self._likeness.kept_ratio)
