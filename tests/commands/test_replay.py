@@ -80,7 +80,8 @@ class TestAReplica:
     def test_ctrl_c_ends_it_with_what_was_measured(self, replica: str, tmp_path: Path) -> None:
         path, samples = tmp_path / "long.csv", tmp_path / "samples.csv"
         path.write_text(azure(requests=400, gap_seconds=0.05))
-        command = [LLMSHED, "replay", path, "--to", replica, "--no-probe", "--force", "--json", "--samples", samples]
+        options = ("--to", replica, "--no-probe", "--force", "--json", "--samples", str(samples))
+        command = [str(LLMSHED), "replay", str(path), *options]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
             while process.poll() is None and not (samples.exists() and samples.read_text("utf-8").count("\n") > 5):
                 with suppress(subprocess.TimeoutExpired):
