@@ -396,5 +396,5 @@ def test_what_an_engine_tells_beyond_what_it_may_have_made_teaches_no_more_than_
         for key, tenant in ((3, "acme"), (4, "other")):
             assert isinstance(arrive(controller, key, 3_500, 1_000, now=0.2, tenant=tenant), Enqueue)
         controller.handle(Finished(1, output_tokens), 1.0)
-        verdicts.append([controller.assess(request(5, 400, 100, tenant=tenant), 1.1) for tenant in tenants])
+        verdicts.append([controller.assess(request(5, 4_000, 1_000, tenant=tenant), 1.1) for tenant in tenants])
     assert verdicts[0] == verdicts[1]
