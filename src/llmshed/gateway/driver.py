@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol, assert_never
 
 from llmshed.admission.actions import Action, Dispatch, Enqueue, Evict, Refuse, Released
@@ -53,13 +53,14 @@ class Follower(Protocol):
 class _Wait:
     """A request whose answer is outstanding.
 
-    The answer is kept beside the event because a cancelled task learns of its cancellation later than the core may
-    answer it: whoever ends the wait must see which of the two came first.
+    The answer is kept beside the future because a cancelled task learns of its cancellation later than the core may
+    answer it: whoever ends the wait must see which of the two came first. There is a future only where the core did not
+    answer at once.
     """
 
-    answer: Answer | None = None
-    answered: asyncio.Event = field(default_factory=asyncio.Event)
     on_queued: Callable[[Verdict], None] | None = None
+    answer: Answer | None = None
+    answered: asyncio.Future[None] | None = None
 
 
 class Driver:
@@ -189,14 +190,16 @@ class Driver:
     async def _ask(
         self, key: int, event: Arrived | NotSent, on_queued: Callable[[Verdict], None] | None
     ) -> Ticket | Verdict:
-        wait = self._waiting[key] = _Wait(on_queued=on_queued)
+        wait = self._waiting[key] = _Wait(on_queued)
         try:
             self._handle(event)
         except BaseException:
             del self._waiting[key]
             raise
         try:
-            await wait.answered.wait()
+            if wait.answer is None:
+                wait.answered = asyncio.get_running_loop().create_future()
+                await wait.answered
         except BaseException:
             del self._waiting[key]
             if wait.answer is None or isinstance(wait.answer, Dispatch):
@@ -248,7 +251,8 @@ class Driver:
                 asyncio.get_running_loop().call_soon(self._handle, Cancelled(key, sent=False))
             return
         wait.answer = answer
-        wait.answered.set()
+        if wait.answered is not None and not wait.answered.done():
+            wait.answered.set_result(None)
 
     def _arm(self) -> None:
         wakeup = self._controller.next_wakeup()

@@ -1,6 +1,6 @@
 """The headers of every answer: ids, lane, counts and times."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from llmshed.admission.verdict import Verdict
 from llmshed.gateway.would import Would
@@ -10,8 +10,7 @@ NO_LANE = "none"
 """Lane told with answers to requests that were not classified."""
 
 
-@dataclass(frozen=True, slots=True)
-class Timings:
+class Timings(NamedTuple):
     """What Server-Timing tells, in seconds.
 
     Args:

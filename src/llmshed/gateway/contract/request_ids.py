@@ -2,16 +2,31 @@
 
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 _HARMLESS = re.compile(r"[A-Za-z0-9._~-]{1,128}")
 _CLIENT_HEADERS = ("x-request-id", "x-amzn-trace-id")
 """huggingface_hub names each of its requests in the second."""
 
 
+_ID_BYTES = 12
+_IDS_AT_ONCE = 256
+
+
+def _ids() -> Iterator[str]:
+    """Yield ids, their random bits drawn for many at once: a call of the kernel for each is 2 % of a refusal."""
+    while True:
+        drawn = secrets.token_hex(_ID_BYTES * _IDS_AT_ONCE)
+        for at in range(0, len(drawn), 2 * _ID_BYTES):
+            yield "req_" + drawn[at : at + 2 * _ID_BYTES]
+
+
+_FRESH = _ids()
+
+
 def fresh_request_id() -> str:
-    """Return a new id of 96 random bits, such as `req_0d9b31f0c35ba1e24c9f27a1`."""
-    return "req_" + secrets.token_hex(12)
+    """Return a new id of 96 random bits, such as `req_0d9b31f0c35ba1e24c9f27a1`; for one thread alone."""
+    return next(_FRESH)
 
 
 def request_id_of(headers: Mapping[str, str], fresh: Callable[[], str] = fresh_request_id) -> str:

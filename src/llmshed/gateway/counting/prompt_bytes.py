@@ -32,12 +32,13 @@ def _json_bytes(value: Any) -> int:
     pending = [value]
     while pending:
         item = pending.pop()
-        if isinstance(item, str):
-            total += _text_bytes(item)
-        elif isinstance(item, dict):
+        kind = type(item)
+        if kind is str:
+            total += len(item) if item.isascii() else _text_bytes(item)
+        elif kind is dict:
             pending.extend(item)
             pending.extend(item.values())
-        elif isinstance(item, list | tuple):
+        elif kind is list or kind is tuple:
             pending.extend(item)
         else:
             total += _VALUE_BYTES

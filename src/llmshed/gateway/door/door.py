@@ -100,7 +100,7 @@ class DataDoor:
 
     def _refusal(self, visit: Visit, problem: Problem) -> web.Response:
         """Answer a problem; a connection that is not at a clean boundary after it cannot be used again."""
-        if problem.model is None and problem.reason is not Reason.NOT_FOUND:
+        if problem.model is None and visit.model is not None and problem.reason is not Reason.NOT_FOUND:
             problem = replace(problem, model=visit.model)
         visit.problem = problem
         request = visit.request

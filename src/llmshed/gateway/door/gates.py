@@ -85,6 +85,8 @@ def too_large(most_bytes: int) -> BodyError:
 
 
 def _is_json(content_type: str) -> bool:
+    if content_type == "application/json":
+        return True  # as nearly always; reading it takes a hundredth of a request's time
     media, *parameters = (part.strip().lower() for part in content_type.split(";"))
     kind, _, form = media.partition("/")
     charsets = {value.strip('"') for name, _, value in (p.partition("=") for p in parameters) if name == "charset"}

@@ -21,8 +21,10 @@ def declared_repeats(headers: CIMultiDictProxy[str]) -> int | None:
     It can only lose by saying so: a repeat stands behind the first arrivals of its tenant. Some outer loops of retries
     begin at 0 again.
     """
-    told = set(headers.getall("x-stainless-retry-count", []))
-    text = told.pop() if len(told) == 1 else ""
+    told = headers.getall("x-stainless-retry-count", None)
+    if told is None:
+        return None
+    text = told[0] if len(set(told)) == 1 else ""
     valid = text.isascii() and text.isdigit() and len(text) <= _MOST_RETRY_DIGITS
     return min(int(text), _MOST_RETRIES) if valid else None
 
@@ -32,8 +34,10 @@ def idempotency_key(headers: CIMultiDictProxy[str]) -> str | None:
 
     The header's draft quotes it, as a structured field, and most of its users do not.
     """
-    told = set(headers.getall("idempotency-key", []))
-    text = told.pop().strip() if len(told) == 1 else ""
+    told = headers.getall("idempotency-key", None)
+    if told is None:
+        return None
+    text = told[0].strip() if len(set(told)) == 1 else ""
     if (quoted := _QUOTED_KEY.fullmatch(text)) is not None:
         text = _ESCAPED.sub(r"\1", quoted[1])
     elif _BARE_KEY.fullmatch(text) is None:

@@ -1,7 +1,7 @@
 """One request of the data listener from arrival to ending: what is known of it so far, for its one decision line."""
 
 import asyncio
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import assert_never
 
 from aiohttp import web
@@ -173,12 +173,14 @@ class Visit:
             prefix_blocks=() if asked is None else asked.prefix_blocks,
             waits=self._waits(now),
         )
-        line = replace(line, decision=_unjudged(ending)) if verdict is None else line.with_verdict(verdict)
-        decision = Decision.QUEUE if self._left_queue else line.decision
-        reason = self._reason(verdict)
-        if (decision, reason) == (line.decision, line.reason):
-            return line  # of nearly every request; a copy of so many fields is dear
-        return replace(line, decision=decision, reason=reason)
+        if verdict is None:
+            line.decision = _unjudged(ending)
+        else:
+            line.with_verdict(verdict)
+        if self._left_queue:
+            line.decision = Decision.QUEUE
+        line.reason = self._reason(verdict)
+        return line
 
     @property
     def _estimated_seconds(self) -> float | None:

@@ -137,7 +137,9 @@ def read_word(name: str, value: Any, words: type[_Word]) -> _Word:
 
 
 def _single(headers: CIMultiDictProxy[str], name: str) -> str | None:
-    values = headers.getall(name, [])
+    values = headers.getall(name, None)
+    if values is None:
+        return None
     if len(set(values)) > 1:
         raise BodyError(Reason.MALFORMED, f"{name}: sent more than once with different values", name)
-    return values[0].strip() if values else None
+    return values[0].strip()

@@ -38,8 +38,7 @@ def client_headers(engine: Mapping[str, str], own: Mapping[str, str]) -> CIMulti
     headers = CIMultiDict(
         (name, value) for name, value in engine.items() if not _is_ours(name.lower()) and _CONTROL.search(value) is None
     )
-    for name, value in own.items():
-        headers[name] = value
+    headers.update(own)
     return headers
 
 

@@ -134,10 +134,9 @@ def _target(url: str) -> _Target:
 
 def _head(target: _Target, body: bytes | None, headers: Mapping[str, str]) -> bytes:
     """Return the request line and the headers, with nothing among them that ends a line."""
-    lines = [f"{name}: {value}" for name, value in headers.items()]
-    if any(_UNWRITABLE.search(line) for line in lines):
-        raise ValueError("a header of a request holds a control character")
-    if body is not None:
-        lines.append(f"Content-Length: {len(body)}")
-    begun = target.get if body is None else target.post
-    return (begun + "".join([f"{line}\r\n" for line in lines]) + "\r\n").encode("latin-1")
+    for name, value in headers.items():
+        if _UNWRITABLE.search(name) or _UNWRITABLE.search(value):
+            raise ValueError("a header of a request holds a control character")
+    lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+    text = f"{target.get}{lines}\r\n" if body is None else f"{target.post}{lines}Content-Length: {len(body)}\r\n\r\n"
+    return text.encode("latin-1")
