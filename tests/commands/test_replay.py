@@ -75,7 +75,7 @@ class TestAReplica:
             finally:
                 other.kill()
         assert ran.exit_code == 75
-        assert "is not idle: 1 requests run there" in ran.stderr
+        assert "is not idle: requests that run there: 1" in ran.stderr
 
     def test_ctrl_c_ends_it_with_what_was_measured(self, replica: str, tmp_path: Path) -> None:
         path, samples = tmp_path / "long.csv", tmp_path / "samples.csv"

@@ -23,6 +23,7 @@ from llmshed.workload.clients import ClientModel
 from llmshed.workload.request import TracedRequest
 
 
+@pytest.mark.slow
 async def test_what_is_told_is_what_the_gateway_logged() -> None:
     async with house(pool="gross_ceiling_tokens = 4000") as running:
         requests = [
@@ -61,6 +62,7 @@ async def test_what_is_told_is_what_the_gateway_logged() -> None:
     assert quantile(ours, 0.5) >= quantile(its, 0.5)
 
 
+@pytest.mark.slow
 async def test_a_gateway_and_a_replica_are_told_apart_and_an_idle_one_from_one_in_use(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -79,6 +81,6 @@ async def test_a_gateway_and_a_replica_are_told_apart_and_an_idle_one_from_one_i
             ask = Ask("long", 20, 4000, runs_to_ceiling=False, lane=None)
             other = asyncio.ensure_future(client.send(ask, first.set))
             await first.wait()
-            assert await why_busy(client) == "1 requests run there"
+            assert await why_busy(client) == "requests that run there: 1"
             other.cancel()
             await asyncio.gather(other, return_exceptions=True)

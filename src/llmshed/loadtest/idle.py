@@ -23,9 +23,9 @@ async def why_busy(client: "Client") -> str | None:
     second = client.engine.read_activity(await client.page(METRICS))
     for reading in (first, second):
         if reading.running_requests:
-            return f"{reading.running_requests:g} requests run there"
+            return f"requests that run there: {reading.running_requests:g}"
         if reading.queued_requests:
-            return f"{reading.queued_requests:g} requests wait there"
+            return f"requests that wait there: {reading.queued_requests:g}"
     before, after = first.prompt_tokens_total, second.prompt_tokens_total
     if before is not None and after is not None and after != before:
         return f"{after - before:g} prompt tokens came there within {WATCHED_SECONDS:g} s"
