@@ -41,6 +41,7 @@ class Heard:
     signs: list[tuple[str, str]] = field(default_factory=list)
     running: set[int] = field(default_factory=set)
     pieces: int = 0
+    counts: list[tuple[str, int, int]] = field(default_factory=list)
 
     def sent(self, replica: str, request: Request, output_ceiling_tokens: int | None) -> None:
         assert replica
@@ -58,6 +59,9 @@ class Heard:
 
     def answered(self, replica: str) -> None:
         self.signs.append(("answered", replica))
+
+    def counted(self, replica: str, counted_tokens: int, engine_tokens: int) -> None:
+        self.counts.append((replica, counted_tokens, engine_tokens))
 
     def failed(self, replica: str, kind: UpstreamErrorKind) -> None:
         self.signs.append((kind.value, replica))

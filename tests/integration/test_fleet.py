@@ -42,6 +42,9 @@ class Counted(SignalsSeen):
     def upstream_failed(self, replica: str, kind: UpstreamErrorKind) -> None:
         self.failures.append((replica, kind))
 
+    def count_compared(self, replica: str, *, equal: bool) -> None:
+        assert equal, replica
+
     def count_mismatched(self, pool: str) -> None:
         assert pool
         self.mismatches += 1

@@ -30,6 +30,9 @@ class Mismatches(SignalsSeen):
     def upstream_failed(self, replica: str, kind: UpstreamErrorKind) -> None:
         pytest.fail(f"{replica}: {kind}")
 
+    def count_compared(self, replica: str, *, equal: bool) -> None:
+        assert equal, replica
+
     def count_mismatched(self, pool: str) -> None:
         assert pool
         self.seen += 1

@@ -64,6 +64,9 @@ class Seen(SignalsSeen):
         assert replica
         assert kind
 
+    def count_compared(self, replica: str, *, equal: bool) -> None:
+        assert equal, replica
+
     def count_mismatched(self, pool: str) -> None:
         pytest.fail(pool)
 

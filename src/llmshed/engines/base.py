@@ -142,13 +142,15 @@ class StreamFacts:
     """What has been seen of a stream so far, without changing a byte of it.
 
     `data_events` counts events that carry data, which comments do not; `output_tokens` counts generated tokens;
-    `complete` turns True when the stream has ended as its route's streams end; `failure` holds the first error event,
-    which may be the first data event: look at it before that one is taken for a first token. A stream that failed is
-    never `complete`.
+    `input_tokens` is the engine's own count of the input, once it told one; `complete` turns True when the stream has
+    ended as its route's streams end; `failure` holds the first error event, which may be the first data event: look at
+    it before that one is taken for a first token. A stream that failed is never
+    `complete`.
     """
 
     data_events: int = 0
     output_tokens: int = 0
+    input_tokens: int | None = None
     complete: bool = False
     failure: EngineFailure | None = None
     finish_reason: str | None = None
@@ -282,3 +284,6 @@ class Engine(ReadableEngine, Protocol):
 
     def read_output_tokens(self, call: Call, headers: Mapping[str, str], body: bytes) -> int | None:
         """Return the tokens that a whole answer generated; None when it does not tell."""
+
+    def read_input_tokens(self, headers: Mapping[str, str]) -> int | None:
+        """Return the engine's own count of the input of a whole answer; None when its headers do not tell."""

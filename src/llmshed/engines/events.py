@@ -82,4 +82,10 @@ class EventReader(ABC):
 
 def told_count(told: object, otherwise: int) -> int:
     """Return a count that the engine told, if it is one."""
-    return told if type(told) is int and 0 <= told <= INT32_MAX else otherwise
+    count = told_or_none(told)
+    return otherwise if count is None else count
+
+
+def told_or_none(told: object) -> int | None:
+    """Return a count that the engine told; None if it is none."""
+    return told if type(told) is int and 0 <= told <= INT32_MAX else None

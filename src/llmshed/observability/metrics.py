@@ -91,6 +91,10 @@ class UpstreamErrorKind(StrEnum):
     IDLE_TIMEOUT = "idle_timeout"
 
 
+EQUAL = {True: "yes", False: "no"}
+"""Label values of whether two counts are equal."""
+
+
 class Displaced(StrEnum):
     """Which client connection was closed for want of descriptors."""
 
@@ -127,6 +131,8 @@ class Metrics:
         """Export errors and bad signals of these replicas and mismatches of their pools as 0 until there are any."""
         for replica in replicas:
             self.count_mismatches.of(replica.pool)
+            for equal in EQUAL.values():
+                self.served_counts.of(replica.name, equal)
             for kind in UpstreamErrorKind:
                 self.upstream_errors.of(replica.name, kind)
             for signal in Signal:
@@ -213,6 +219,11 @@ class Metrics:
         )
         self.count_mismatches = self._counter(
             "llmshed_count_mismatch_total", "Token counts that differed from the engine's own.", ("pool",)
+        )
+        self.served_counts = self._counter(
+            "llmshed_served_counts_total",
+            "Prompts that were served, by whether the engine counted them as the gateway did.",
+            ("replica", "equal"),
         )
         self.budget_factor = self._gauge(
             "llmshed_replica_budget_factor", "Share of its safe budget that signals leave a replica.", ("replica",)

@@ -13,7 +13,7 @@ from llmshed.admission.state import ControllerState
 from llmshed.observability.decisions import DecisionLine, DecisionLog
 from llmshed.observability.endings import Ending
 from llmshed.observability.goodput import Objective, counted_lane, met_objectives
-from llmshed.observability.metrics import NONE, Displaced, Metrics, QueueSize, UpstreamErrorKind
+from llmshed.observability.metrics import EQUAL, NONE, Displaced, Metrics, QueueSize, UpstreamErrorKind
 from llmshed.observability.routes import route_label
 from llmshed.profile.comparison import Kind, Match
 
@@ -126,6 +126,10 @@ class Observer:
     def count_mismatched(self, pool: str) -> None:
         """Count a prompt that the engine counted otherwise."""
         self._metrics.count_mismatches.of(pool).inc()
+
+    def count_compared(self, replica: str, *, equal: bool) -> None:
+        """Count a prompt that was served and that the engine counted too."""
+        self._metrics.served_counts.of(replica, EQUAL[equal]).inc()
 
     def fastokens_dropped(self) -> None:
         """Count a tokenizer whose fast backend counted otherwise than the exact one; any thread may call it."""

@@ -23,6 +23,7 @@ from llmshed.engines.tgi.stream import NativeStreamReader, OpenAIStreamReader
 from llmshed.engines.tgi.versions import AUTO, check_version, facts_of
 
 _GENERATED_HEADER: Final = "x-generated-tokens"
+_PROMPT_HEADER: Final = "x-prompt-tokens"
 
 
 class TgiEngine:
@@ -143,8 +144,12 @@ class TgiEngine:
         native = call.route in {Route.ROOT, Route.GENERATE}
         if native and call.copies > 1:
             return _best_of_tokens(_parsed(body), call.copies)
-        told = _told_by_header(headers)
+        told = _told_by_header(headers, _GENERATED_HEADER)
         return told if told is not None else _told_by_body(_parsed(body))
+
+    def read_input_tokens(self, headers: Mapping[str, str]) -> int | None:
+        """Return what TGI counted of the prompt."""
+        return _told_by_header(headers, _PROMPT_HEADER)
 
 
 def _with_ceiling(body: Mapping[str, Any], output_ceiling_tokens: int) -> dict[str, Any]:
@@ -159,10 +164,10 @@ def _with_ceiling(body: Mapping[str, Any], output_ceiling_tokens: int) -> dict[s
     return written
 
 
-def _told_by_header(headers: Mapping[str, str]) -> int | None:
-    """Read TGI's own header; `/v1/completions` writes the sum over its prompts there."""
+def _told_by_header(headers: Mapping[str, str], wanted: str) -> int | None:
+    """Read a count in a header of TGI's own; `/v1/completions` writes the sum over its prompts there."""
     for name, value in headers.items():
-        if name.lower() == _GENERATED_HEADER:
+        if name.lower() == wanted:
             return int(value) if value.isascii() and value.isdigit() and len(value) <= 10 else None
     return None
 

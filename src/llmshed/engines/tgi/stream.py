@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from llmshed.engines.events import EventReader, told_count
+from llmshed.engines.events import EventReader, told_count, told_or_none
 from llmshed.engines.repeated_event import RepeatedEvent
 from llmshed.engines.tgi.failures import read_event_failure
 
@@ -28,6 +28,7 @@ class NativeStreamReader(EventReader):
         details = event.get("details")
         if isinstance(details, dict):
             facts.output_tokens = told_count(details.get("generated_tokens"), facts.output_tokens)
+            facts.input_tokens = told_or_none(details.get("input_length"))
             self._finish(details.get("finish_reason"))
         if isinstance(event.get("generated_text"), str):
             self._complete()
@@ -78,7 +79,10 @@ class OpenAIStreamReader(EventReader):
     def _read(self, event: Mapping[str, Any]) -> None:
         choices = event.get("choices")
         usage = event.get("usage")
-        told = usage.get("completion_tokens") if isinstance(usage, dict) else None
+        told = None
+        if isinstance(usage, dict):
+            told = usage.get("completion_tokens")
+            self.facts.input_tokens = told_or_none(usage.get("prompt_tokens"))
         if not isinstance(choices, list) or not choices:
             self.facts.output_tokens = told_count(told, self.facts.output_tokens)
             return

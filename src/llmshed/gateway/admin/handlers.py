@@ -94,6 +94,7 @@ def state_report(gateway: Gateway) -> dict[str, Any]:
         "amplification": ledgers.amplification,
         "pools": pools_report(ledgers),
         "replicas": replicas_report(ledgers),
+        "served_counts": gateway.fleet.served_counts.report(),
         "troubles": gateway.fleet.troubles,
         "violations": gateway.driver.violations(),
     }

@@ -33,6 +33,9 @@ class TrafficListener(Protocol):
     def answered(self, replica: str) -> None:
         """Note that the replica served a request, or refused it for the client's own fault."""
 
+    def counted(self, replica: str, counted_tokens: int, engine_tokens: int) -> None:
+        """Note what the gateway and the replica counted of the one prompt of a request that was served."""
+
     def failed(self, replica: str, kind: UpstreamErrorKind) -> None:
         """Note that the replica failed a request."""
 

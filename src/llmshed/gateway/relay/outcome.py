@@ -22,6 +22,7 @@ class RelayOutcome:
         first_token_at: clock reading at the first token of a stream.
         ended_at: clock reading at the end.
         output_tokens: tokens that the engine generated, as far as seen; None when it did not tell.
+        engine_input_tokens: the engine's own count of the input; None when it did not tell.
         finish_reason: the engine's own word for the end.
         redispatched: whether a second replica was tried.
         retry_after_seconds: the wait that the client was told, after jitter.
@@ -37,6 +38,7 @@ class RelayOutcome:
     first_token_at: float | None = None
     ended_at: float | None = None
     output_tokens: int | None = None
+    engine_input_tokens: int | None = None
     finish_reason: str | None = None
     redispatched: bool = False
     retry_after_seconds: float | None = None

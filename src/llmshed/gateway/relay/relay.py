@@ -108,6 +108,7 @@ class Relay:
             raise
         ticket.finished(outcome.output_tokens)
         self._listener.answered(ticket.replica)
+        self._compare_counts(job, ticket.replica, outcome)
         outcome.status = response.status
         outcome.phase = Phase.COMPLETE
         _note_ending(outcome, Ending.FINISHED, EndedBy.NOBODY)
@@ -133,6 +134,18 @@ class Relay:
             raise past_deadline(term, job, ticket.verdict, sent=outcome.sent_at is not None) from None
         finally:
             self._running.discard(term)
+
+    def _compare_counts(self, job: RelayJob, replica: str, outcome: RelayOutcome) -> None:
+        """Tell both counts of a prompt that both counted, alone and once.
+
+        Images are only bounded here, and what was let through uncounted is 0. With tools and the choice of them left to
+        the model an engine may tell of a second run, which has none.
+        """
+        prompts, body = job.admitted.prompt_tokens, job.call.body
+        alone = len(prompts) == 1 and job.admitted.copies == 1 and not job.call.images
+        once = not body.get("tools") or body.get("tool_choice", "auto") != "auto"
+        if outcome.engine_input_tokens is not None and alone and once and prompts[0]:
+            self._listener.counted(replica, prompts[0], outcome.engine_input_tokens)
 
     def _sender(self, job: RelayJob, ticket: Ticket, outcome: RelayOutcome) -> Callable[[], Awaitable[UpstreamAnswer]]:
         def on_connected() -> None:

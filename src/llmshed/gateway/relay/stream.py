@@ -84,6 +84,7 @@ class StreamRelay:
             on_beginning()
             response = await self._commit(answer)
             await self._relay(answer, Outlet(self._job.request, response), held)
+            self._outcome.engine_input_tokens = self._facts.input_tokens
         except TimeoutError:
             timeout = Timeout(PassedTime.FIRST_BYTE, self._job.timeouts.first_byte_seconds)
             raise self._silent(timeout, UpstreamErrorKind.FIRST_BYTE_TIMEOUT) from None

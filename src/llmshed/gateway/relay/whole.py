@@ -43,4 +43,5 @@ async def relay_whole(
     if (hidden := job.engine.find_failure(body)) is not None:
         raise told_by_engine(hidden, UpstreamErrorKind.STATUS, job, verdict)
     outcome.output_tokens = job.engine.read_output_tokens(job.call, answer.headers, body)
+    outcome.engine_input_tokens = job.engine.read_input_tokens(answer.headers)
     return web.Response(body=body, headers=client_headers(answer.headers, job.headers(verdict)))

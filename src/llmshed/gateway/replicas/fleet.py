@@ -23,6 +23,7 @@ from llmshed.gateway.relay.upstream import UpstreamClient
 from llmshed.gateway.replicas.life import ReplicaLife
 from llmshed.gateway.replicas.likeness import Likeness, LikenessObserver
 from llmshed.gateway.replicas.pool_tools import CounterLoader, CounterShelf, PoolPlan, warn_of_thresholds
+from llmshed.gateway.replicas.served_counts import CountObserver, ServedCounts
 from llmshed.gateway.replicas.serving import CountMismatchError, Meeting, Serving
 from llmshed.gateway.replicas.signals import SignalMeans, SignalObserver
 from llmshed.gateway.replicas.simulated import SimulatedReplicas
@@ -37,7 +38,7 @@ _FORGOTTEN_SECONDS = 0.2
 """How often a removed simulated replica is looked at."""
 
 
-class FleetObserver(SignalObserver, LikenessObserver, Protocol):
+class FleetObserver(SignalObserver, LikenessObserver, CountObserver, Protocol):
     """Who counts what the fleet sees."""
 
     def upstream_failed(self, replica: str, kind: UpstreamErrorKind) -> None:
@@ -82,6 +83,7 @@ class Fleet:
         self._tasks = Tasks()
         self._signals = SignalWatches(SignalMeans(driver, upstream, clock, observer), self._tasks)
         self._simulated = SimulatedReplicas()
+        self.served_counts = ServedCounts(observer, clock.now)
         self._members: dict[str, _Member] = {}
         self._config: Config | None = None
         self._model_ids: dict[str, str] = {}
@@ -219,6 +221,10 @@ class Fleet:
         if life is not None:
             life.health.answered(self._clock.now())
 
+    def counted(self, replica: str, counted_tokens: int, engine_tokens: int) -> None:
+        """Compare what both counted of a prompt that was served."""
+        self.served_counts.compare(replica, counted_tokens, engine_tokens)
+
     def failed(self, replica: str, kind: UpstreamErrorKind) -> None:
         """Count a failure, and have the replica probed where it may be gone; a busy or slow one is not suspected."""
         self._observer.upstream_failed(replica, kind)
@@ -350,6 +356,7 @@ class Fleet:
         self._end_life(member)
         self._signals.went_down(name)
         member.likeness.forgotten()
+        self.served_counts.forget(name)
         if member.serving is not None:
             self._driver.tell(ReplicaRemoved(name))
         if member.settings.url == SIMULATED:

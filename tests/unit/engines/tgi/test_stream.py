@@ -60,7 +60,7 @@ def test_a_native_stream_is_one_event_a_token_and_ends_with_the_text(route: Rout
 def test_the_details_of_a_native_stream_settle_count_and_finish_reason() -> None:
     details = {"finish_reason": "eos_token", "generated_tokens": 7, "seed": None, "input_length": 4}
     seen = facts(token(), token(generated_text="", details=details), route=Route.GENERATE_STREAM)
-    assert seen == StreamFacts(data_events=2, output_tokens=7, complete=True, finish_reason="eos_token")
+    assert seen == StreamFacts(data_events=2, output_tokens=7, input_tokens=4, complete=True, finish_reason="eos_token")
 
 
 def test_a_native_stream_that_is_cut_is_not_complete() -> None:
@@ -100,7 +100,7 @@ def test_before_2_2_a_finish_reason_completes_since_no_done_was_sent(version: st
 
 def test_a_completion_ends_with_its_own_usage() -> None:
     seen = facts(text_chunk(), text_chunk("stop_sequence", usage=usage(9)), DONE, route=Route.COMPLETIONS)
-    assert seen == StreamFacts(data_events=3, output_tokens=9, complete=True, finish_reason="stop_sequence")
+    assert seen == StreamFacts(3, 9, input_tokens=9, complete=True, finish_reason="stop_sequence")
 
 
 def test_interleaved_prompts_are_counted_each_and_settled_each() -> None:
@@ -265,7 +265,7 @@ def test_a_stream_of_repeats_is_parsed_where_it_says_something_new(monkeypatch: 
 
     monkeypatch.setattr(events, "orjson", Parser)
     seen = facts(*(with_text(b"%d" % number) for number in range(50)), chunk("stop", usage=usage(60)), DONE)
-    assert seen == StreamFacts(data_events=52, output_tokens=60, complete=True, finish_reason="stop")
+    assert seen == StreamFacts(52, 60, input_tokens=9, complete=True, finish_reason="stop")
     assert len(parsed) == 2
 
 
