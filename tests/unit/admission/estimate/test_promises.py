@@ -46,6 +46,8 @@ def test_it_is_bounded_by_what_drains_in_a_minute_and_gone_when_that_is_over() -
     assert promised.seconds(0.0) == pytest.approx(60.0)
     for step in range(610):
         promised.released(100, now=step / 10)
+        if step == 300:
+            assert promised.seconds(30.0) == pytest.approx(30.0, rel=0.05)
     assert promised.seconds(61.0) == 0.0
 
 
