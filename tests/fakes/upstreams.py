@@ -20,7 +20,7 @@ def with_upstream(test: AsyncTest) -> Callable[..., None]:
 
     @functools.wraps(test)
     async def opened(*, client: Client, **named: Any) -> None:
-        async with client(UpstreamSettings()) as upstream:
+        async with client(UpstreamSettings(connect_timeout_seconds=30)) as upstream:
             await test(upstream=upstream, **named)
 
     asked = inspect.signature(test).parameters.values()

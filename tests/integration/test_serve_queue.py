@@ -100,12 +100,13 @@ async def test_a_wait_that_would_outlast_the_requests_deadline_ends_when_that_is
     async with small_house(pool=f"max_concurrent_sequences = {SEATS}\n") as gate:
         async with stuck(gate, SEATS):
             began = asyncio.get_running_loop().time()
-            asked = asyncio.ensure_future(gate.post("/generate", SMALL, {"x-llmshed-deadline-ms": "1500"}))
+            eight = {"inputs": "Hello", "parameters": {"max_new_tokens": 8}}
+            asked = asyncio.ensure_future(gate.post("/generate", eight, {"x-llmshed-deadline-ms": "1500"}))
             await until_waiting(gate, 1)
             late = await asked
             took = asyncio.get_running_loop().time() - began
             hopeless = await gate.post("/generate", SMALL, {"x-llmshed-deadline-ms": "150"})
-        assert took < 1.5  # its two tokens need time too
+        assert took < 1.5  # its eight tokens need time too, more than half of it
         for got in (late, hopeless):
             assert (got.status, got.reason) == (429, "deadline_infeasible")
             assert got.headers["x-should-retry"] == "false"

@@ -167,7 +167,7 @@ async def test_more_streams_than_any_pool_default_run_at_once(upstream: Upstream
         await ok(conversation)
 
     async with ScriptedEngine(script) as engine:
-        answers = await asyncio.gather(*(ask(upstream, engine.url, b"{}", 20.0) for _ in range(150)))
+        answers = await asyncio.gather(*(ask(upstream, engine.url, b"{}", 60.0) for _ in range(150)))
     assert {status for status, _ in answers} == {200}
 
 

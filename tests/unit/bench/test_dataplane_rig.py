@@ -16,6 +16,7 @@ from dataplane.processes import NotRunningError, Program, free_port, is_alive, l
 from dataplane.proxies import Place, aiohttp_proxy, replica
 from tokenizers import Tokenizer
 
+from fakes.quietest import TRIES
 from llmshed.config.loading import load_config
 from llmshed.tokenizing.load import find
 
@@ -93,20 +94,27 @@ def test_a_program_that_does_not_start_says_why(tmp_path: Path, core: int) -> No
 @pytest.mark.slow
 def test_the_replica_keeps_its_pace_and_its_clients_see_all_of_it(place: Place, core: int) -> None:
     driver = Driver(place.folder, core)
-    with Sleeper(place) as program:
+
+    def keeps_pace(program: Program) -> bool:
         (streams,) = driver.drive(place.replica_port, program, WARM_SECONDS, SECONDS, Clients(stream(100, 10), 5))
         (whole,) = driver.drive(place.replica_port, program, WARM_SECONDS, SECONDS, Clients(Chat(short_text()), 2))
         (paced,) = driver.drive(
             place.replica_port, program, WARM_SECONDS, SECONDS, Clients(unlike(Chat("x")), 100, open_loop=True)
         )
+        assert streams.failures == 0
+        assert set(whole.answers) == {200}
+        asked, steps = 100 * paced.seconds, 5 * 100 * streams.seconds
+        return (
+            whole.requests > 100
+            and streams.events == pytest.approx(steps, rel=0.2)
+            and paced.answers[200] == pytest.approx(asked, abs=5)
+        )
+
+    with Sleeper(place) as program:
+        assert any(keeps_pace(program) for _ in range(TRIES))
         short, beside = driver.drive(
             place.replica_port, program, 0.1, SECONDS, Clients(stream(3, 10), 1), Clients(stream(100, 1000), 1)
         )
-    assert streams.events == pytest.approx(5 * 100 * streams.seconds, rel=0.2)
-    assert streams.failures == 0
-    assert set(whole.answers) == {200}
-    assert whole.requests > 100
-    assert paced.answers[200] == pytest.approx(100 * paced.seconds, abs=5)
     assert short.events == pytest.approx(3 * short.answers[200], abs=3)
     assert (beside.requests, beside.running) == (0, 1)
 
