@@ -7,8 +7,8 @@ other in a circle, the circles are broken (`tests/integration/test_circles.py`).
 nothing here, and are made rare (docs/adr/0012-rare-full-collections.md).
 
 Memory stays bounded all the same. The collector counts allocations less deallocations, so garbage that only it can free
-brings the next full collection nearer: at most `_YOUNG_OBJECTS * _YOUNG_COLLECTIONS * _MIDDLE_COLLECTIONS` such objects
-lie about, or a quarter of those that live, if that is more.
+brings the next full collection nearer: at most a million such objects lie about, which is the product of the three
+numbers below, each passed by one or two before it acts; or a quarter of those that live, if that is more.
 """
 
 import gc

@@ -1,6 +1,7 @@
 """The collector's settings in a gateway."""
 
 import gc
+from collections import deque
 from collections.abc import Iterator
 
 import pytest
@@ -31,3 +32,30 @@ def test_full_collections_are_rarer_than_pythons_own_and_young_ones_smaller() ->
     assert settled[0] * settled[1] < young * middle
     assert settled[2] > full
     assert gc.isenabled()
+
+
+class Circle:
+    """An object that only a collection frees, and how many of its kind there are."""
+
+    here = 0
+
+    def __init__(self) -> None:
+        self.itself = self
+        Circle.here += 1
+
+    def __del__(self) -> None:
+        Circle.here -= 1
+
+
+@pytest.mark.slow
+def test_circles_that_outlive_young_collections_are_bounded_in_number() -> None:
+    """Each is held until both kinds of young collections have passed it by, as a connection of some minutes is."""
+    settle()
+    young, middle, full = gc.get_threshold()
+    held: deque[Circle] = deque(maxlen=2 * young * middle)
+    most = 0
+    for _ in range(1_200_000):
+        held.append(Circle())
+        most = max(most, Circle.here)
+    assert most < (young + 1) * (middle + 2) * (full + 2) + 2 * young * middle
+    assert Circle.here < most
