@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import assert_never
 
 from llmshed.admission.reasons import Reason
@@ -61,6 +62,7 @@ def met_objectives(decision: DecisionLine, objectives: Mapping[Lane, Objective])
             assert_never(unreachable)
 
 
+@cache
 def is_ours(reason: Reason) -> bool:
     """Say whether a valid request was let down: the fleet had too little for it, or failed it."""
     match reason:

@@ -11,8 +11,9 @@ from pathlib import Path
 MAX_QUEUED_BYTES = 8_388_608
 """Most bytes that wait to be written; at a kilobyte a decision, some 8,000 requests."""
 
-GATHER_SECONDS = 0.02
-"""How long the thread lets lines gather after the first, since waking it for each costs a tenth of a request's time."""
+GATHER_SECONDS = 0.1
+"""How long the thread lets lines gather after the first: waking it takes the interpreter from the event loop, which for
+each line would cost a tenth of a request's time."""
 
 _log = logging.getLogger(__name__)
 

@@ -135,7 +135,7 @@ class TgiCallReader:
 def _needed(taken: Mapping[str, Any], name: str, kind: Kind) -> Any:
     """Return a field without which the route means nothing."""
     if name not in taken:
-        raise missing(name, kind.value.text)
+        raise missing(name, kind.text)
     return taken[name]
 
 

@@ -149,7 +149,8 @@ class Gateway:
         if verdict is None:
             return None
         if verdict.retry_after_seconds is not None:
-            verdict = replace(verdict, maximums=self._widest_maximums())
+            # The core made it for this call alone; a copy would be a twelfth of a refusal whose body is not read.
+            verdict.maximums = self._widest_maximums()
         if verdict.reason not in {Reason.STARTING, Reason.NO_REPLICA}:
             return verdict
         if not self.fleet.tokenizers_fail:
