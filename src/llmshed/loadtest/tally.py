@@ -85,7 +85,6 @@ class Tally:
         self._yardstick = yardstick
         self.lanes: dict[str, LaneTally] = {}
         self.first_planned_at: float | None = None
-        self.last_planned_at = 0.0
         self.last_end_at = 0.0
         self.miscounted = 0
         """Answers whose gateway counted other input tokens than the prompt was made of."""
@@ -116,7 +115,6 @@ class Tally:
     def _note_times(self, planned_at: float, finished_at: float) -> None:
         if self.first_planned_at is None or planned_at < self.first_planned_at:
             self.first_planned_at = planned_at
-        self.last_planned_at = max(self.last_planned_at, planned_at)
         self.last_end_at = max(self.last_end_at, finished_at)
 
     def _count_ending(self, lane: LaneTally, visit: "Visit") -> None:
