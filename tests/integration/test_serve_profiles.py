@@ -20,12 +20,15 @@ from fakes.profiles import ASKED, BUDGET, PROFILE, written
 from llmshed.emulator import Emulator, EmulatorSettings
 from llmshed.emulator.vocabulary import Vocabulary
 from llmshed.emulator.wire import info as true_info
+from llmshed.engines.base import Engine
+from llmshed.gateway.relay.upstream import UpstreamClient
 from llmshed.gateway.replicas import life as replica_life
 from llmshed.gateway.replicas import serving, signals
 from llmshed.gateway.replicas.selfcheck import RECOUNTED, SelfCheck, check_counts
 from llmshed.profile import pace
 from llmshed.simulation.cost import StepTimes
 from llmshed.simulation.parameters import ReplicaParameters
+from llmshed.tokenizing.base import PromptCounter
 from llmshed.tokenizing.load import embedded, find
 
 UPSTREAM = "[upstream]\nprobe_interval_seconds = 0.01\nsignal_interval_seconds = 0\n"
@@ -51,8 +54,10 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Told:
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compare often and with few probes, and look often whether a budget has changed."""
 
-    async def few(*given: Any) -> SelfCheck:
-        return await check_counts(*given[:5], RECOUNTED)
+    async def few(
+        client: UpstreamClient, url: str, engine: Engine, counter: PromptCounter, timeout_seconds: float, *_: object
+    ) -> SelfCheck:
+        return await check_counts(client, url, engine, counter, timeout_seconds, RECOUNTED)
 
     monkeypatch.setattr(serving, "check_counts", few)
     for name, seconds in (("INFO_SECONDS", 0.02), ("RETRY_SECONDS", 0.05), ("SUSPICION_SECONDS", 0.01)):
