@@ -118,7 +118,7 @@ class Client:
         try:
             async with (
                 asyncio.timeout(PAGE_SECONDS),
-                self._opened().get(self.url + path, headers=self._headers) as page,
+                self._opened().get(self.url + path, headers=self._headers, allow_redirects=False) as page,
             ):
                 body = await read_up_to(page.content, MOST_PAGE_BYTES)
                 if page.status != 200:
@@ -139,7 +139,9 @@ class Client:
         try:
             async with (
                 asyncio.timeout(PAGE_SECONDS),
-                self._opened().post(self.url + request.path, data=request.body, headers=self._headers) as answer,
+                self._opened().post(
+                    self.url + request.path, data=request.body, headers=self._headers, allow_redirects=False
+                ) as answer,
             ):
                 body = await read_up_to(answer.content, MOST_PAGE_BYTES)
                 return own, self.engine.read_text_count(body) if answer.status == 200 else None

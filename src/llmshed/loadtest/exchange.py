@@ -84,7 +84,9 @@ class Exchange:
         """Send the request and follow its answer to the end; cancelling it closes the connection."""
         self._sent_at = self._clock.now()
         try:
-            async with session.post(url + request.path, data=request.body, headers=headers) as response:
+            async with session.post(
+                url + request.path, data=request.body, headers=headers, allow_redirects=False
+            ) as response:
                 self._status, self._told = response.status, read_head(response.headers)
                 if response.status == 200:
                     await self._follow(response.content)

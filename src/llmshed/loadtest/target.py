@@ -47,7 +47,7 @@ async def look_at(url: str, key: str | None) -> Target:
 async def _page(session: aiohttp.ClientSession, url: str, headers: dict[str, str]) -> Any:
     """Return a page's JSON; None where there is none."""
     try:
-        async with asyncio.timeout(PAGE_SECONDS), session.get(url, headers=headers) as page:
+        async with asyncio.timeout(PAGE_SECONDS), session.get(url, headers=headers, allow_redirects=False) as page:
             body = await read_up_to(page.content, _MOST_BYTES)
             return orjson.loads(body) if page.status == 200 else None
     except orjson.JSONDecodeError:

@@ -46,6 +46,7 @@ async def test_tokens_are_counted_and_stamped_and_the_first_is_told_once() -> No
         (whole(503, b"away"), Outcome.REFUSED, "generation", 0),
         (whole(422, b'{"error":"no","error_type":"validation"}'), Outcome.FAILED, "validation", 0),
         (whole(500, b""), Outcome.FAILED, "generation", 0),
+        (whole(307, b"", "Location: http://127.0.0.1:1/"), Outcome.FAILED, "generation", 0),  # followed by nobody
         (stream(orjson.loads(OVERLOADED)), Outcome.REFUSED, "overloaded", 0),
         (stream(token(), {"error": "gone", "error_type": "generation"}), Outcome.FAILED, "generation", 1),
         (stream(token(), token(2)), Outcome.FAILED, "stream_cut", 2),
