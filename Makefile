@@ -7,7 +7,8 @@ PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13 python3
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
-# setuptools warns at length of what every editable install does.
+# setuptools warns at length of what every editable install does. What tests need is compiled as it is imported: most of
+# it never is, and compiling all takes as long as the rest of the installation.
 PIP_INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet
 CONFIG ?= llmshed.toml
 # Each process has one half of the files, so that what files share is made once, and helps the other when it is done.
@@ -35,7 +36,7 @@ $(VENV)/.installed-run: pyproject.toml
 
 $(VENV)/.installed-dev: pyproject.toml $(VENV)/.installed-run
 	@echo "installing what tests need into $(VENV)"
-	@$(PIP_INSTALL) --editable '.[dev,fast,plots,clients]'
+	@$(PIP_INSTALL) --no-compile --editable '.[dev,fast,plots,clients]'
 	@touch $@
 
 serve: $(VENV)/.installed-run ## start the gateway on 127.0.0.1:8080 in front of a simulated replica

@@ -66,7 +66,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     pages = {page.name: page.read_text("utf-8") for page in (source / "man").glob("*.[0-9]")}
     subprocess.run([sys.executable, "-m", "venv", environment], check=True)
     pip = subprocess.run(
-        [environment / "bin" / "python", "-m", "pip", "install", "--quiet", source],
+        [environment / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-compile", source],
         check=False,
         capture_output=True,
         text=True,
