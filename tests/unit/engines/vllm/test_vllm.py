@@ -35,6 +35,19 @@ vllm:cpu_cache_usage_perc{model_name="Qwen/Qwen2.5-Coder-1.5B-Instruct"} 0.0
 vllm:num_preemptions_total{model_name="Qwen/Qwen2.5-Coder-1.5B-Instruct"} 0.0
 vllm:prompt_tokens_total{model_name="Qwen/Qwen2.5-Coder-1.5B-Instruct"} 148.0
 """
+# of a vLLM 0.32.0 with 1 GiB for its cache on a CPU, which tells some thirty labels
+V0_32 = b"""\
+vllm:num_requests_running{engine="0",model_name="tiny"} 0.0
+vllm:num_requests_waiting{engine="0",model_name="tiny"} 0.0
+vllm:num_requests_waiting_by_reason{engine="0",model_name="tiny",reason="deferred"} 0.0
+vllm:kv_cache_usage_perc{engine="0",model_name="tiny"} 0.0
+vllm:num_preemptions_total{engine="0",model_name="tiny"} 0.0
+vllm:num_preemptions_created{engine="0",model_name="tiny"} 1.79609581993172e+09
+vllm:prompt_tokens_total{engine="0",model_name="tiny"} 11.0
+vllm:cache_config_info{_block_size_resolved="True",block_size="128",cache_dtype="auto",cache_hit_alignment_tokens=\
+"None",enable_prefix_caching="True",engine="0",gpu_memory_utilization="0.92",kv_cache_dtype_skip_layers="[]",\
+kv_cache_max_concurrency="512.0",kv_cache_memory_bytes="1073741824",kv_cache_size_tokens="1048576"} 1.0
+"""
 V1 = b"""\
 vllm:num_requests_running{engine="0",model_name="tiny"} 4.0
 vllm:num_requests_running{engine="1",model_name="tiny"} 3.0
@@ -61,6 +74,7 @@ def pages(metrics: bytes, models: Any = MODELS) -> dict[str, bytes]:
     ("metrics", "kv_tokens"),
     [
         (V0, 81_767 * 16),
+        (V0_32, 1_048_576),
         (V1, 16_000 + 16_000),
         (V0.replace(b'num_gpu_blocks="81767"', b'num_gpu_blocks="None"'), None),
         (V1.replace(b'num_gpu_blocks="1000"', b'num_gpu_blocks="None"'), None),
@@ -119,6 +133,7 @@ def test_of_two_answers_for_one_engine_neither_is_believed() -> None:
 
 def test_activity_is_summed_over_the_engines() -> None:
     assert VLLM.read_activity(V0) == Activity(0.0, 0.0, 148.0)
+    assert VLLM.read_activity(V0_32) == Activity(0.0, 0.0, 11.0)
     assert VLLM.read_activity(V1) == Activity(7.0, 2.0, 1500.0)
     assert VLLM.read_activity(b"") == Activity()
 
