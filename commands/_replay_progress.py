@@ -22,7 +22,8 @@ def progress(loop: "OpenLoop", tally: "Tally", *, quiet: bool) -> Iterator[None]
     from rich.console import Console
     from rich.status import Status
 
-    with Status("making prompts", console=Console(stderr=True)) as status:
+    # Drawn in a thread, which keeps the event loop from running meanwhile: seldom, since times are measured here.
+    with Status("making prompts", console=Console(stderr=True), refresh_per_second=1 / SHOWN_SECONDS) as status:
         showing = asyncio.get_running_loop().create_task(_shown(status.update, loop, tally))
         try:
             yield
