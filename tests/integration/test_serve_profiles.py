@@ -292,13 +292,27 @@ def of_times(times: StepTimes) -> EmulatorSettings:
     return replace(QUICK, parameters=parameters)
 
 
-async def minute(gate: House, clock: Callable[[], float]) -> None:
-    """Stream some answers, and let the rest of a minute pass."""
+async def minute(gate: House, clock: Callable[[], float], at_once: int = 1) -> None:
+    """Stream some answers, so many at once, and let the rest of a minute pass."""
     ends = clock() + 60.0
+    asked = {"inputs": PROMPT, "parameters": {"max_new_tokens": 64}}
     for _ in range(ANSWERS):
-        asked = {"inputs": PROMPT, "parameters": {"max_new_tokens": 64}}
-        assert (await gate.post("/generate_stream", asked)).status == 200
+        answers = await asyncio.gather(*(gate.post("/generate_stream", asked) for _ in range(at_once)))
+        assert {answer.status for answer in answers} == {200}
     await until_clock(ends, clock)
+
+
+def look_at(gate: House, name: str) -> None:
+    """Have a replica looked at, which these gateways do once an hour."""
+    life = gate.daemon.gateway.fleet._members[name].life
+    assert life is not None
+    life.suspect()
+
+
+def slow_down(gate: House, number: int) -> None:
+    """Let the steps of a replica take 1.4 times as long from now on."""
+    slower = StepTimes(1.4 * STEP, 1.4 * PROMPT_TOKEN, 0.0)
+    object.__setattr__(gate.replicas[number].settings.parameters, "step_times", slower)
 
 
 async def until_clock(at: float, clock: Callable[[], float]) -> None:
@@ -321,11 +335,37 @@ async def test_a_slower_gpu_behind_the_same_info_is_derated_after_five_minutes(
         matched = await metric(gate, "llmshed_profile_match")
         for kind in ("prefill_pace", "decode_pace"):
             assert f'llmshed_profile_match{{kind="{kind}",replica="r1",state="match"}} 1.0' in matched
-        slower = StepTimes(1.4 * STEP, 1.4 * PROMPT_TOKEN, 0.0)
-        object.__setattr__(gate.replicas[0].settings.parameters, "step_times", slower)
+        slow_down(gate, 0)
         for _ in range(4):
             await minute(gate, clock)
         assert budget(gate) == 40_000
         for _ in range(2):
             await minute(gate, clock)
         assert budget(gate) == 20_000
+
+
+@pytest.mark.slow
+@pytest.mark.soak
+@in_leaping_time
+async def test_a_slower_gpu_is_refused_and_the_last_one_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = LoopClock().now
+    monkeypatch.setattr(pace, "LEAST_STREAMS", ANSWERS)
+    monkeypatch.setattr(replica_life, "RETRY_SECONDS", 600.0)
+    pool = f'profile = "{written(tmp_path, MEASURED)}"\nlanes = ["interactive"]\non_mismatch = "refuse"'
+    async with leaping_house(replicas=(of_times(TIMES), of_times(TIMES)), pool=pool) as gate:
+        monkeypatch.setattr(signals, "LOOK_SECONDS", 1.0)
+        await until(lambda: len(up(gate)) == 2)
+        slow_down(gate, 1)
+        for _ in range(7):
+            await minute(gate, clock, at_once=2)
+        look_at(gate, "r2")
+        await until(lambda: up(gate) == {"r1"})
+        await until(lambda: "decode_pace" in gate.daemon.gateway.fleet.troubles.get("r2", ""))
+        slow_down(gate, 0)
+        for _ in range(7):
+            await minute(gate, clock)
+        look_at(gate, "r1")
+        await until(lambda: "replica_kept_as_last" in [record.message for record in caplog.records])
+        assert (up(gate), budget(gate)) == ({"r1"}, 20_000)
