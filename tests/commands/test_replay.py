@@ -19,6 +19,7 @@ from fakes.traces import seeded
 from fakes.whatif_traces import azure, flowed
 from llmshed.workload.formats import sniff
 from llmshed.workload.readers.reading import Reading
+from llmshed.workload.readers.sanitized import COLUMNS
 
 NOWHERE = "http://127.0.0.1:1"
 
@@ -77,7 +78,9 @@ class TestAReplica:
         assert (told["source"]["format"], told["arrivals"]) == ("prometheus", "constant at 40.0 requests/s")
         assert told["lanes"]["all"]["finished"] == 20
 
-    def test_a_generator_that_cannot_keep_its_plan_says_so(self, cli: Cli, replica: str, trace: Path) -> None:
+    def test_a_generator_that_cannot_keep_its_plan_says_so(self, cli: Cli, replica: str, tmp_path: Path) -> None:
+        trace = tmp_path / "lengths.csv"
+        trace.write_text(",".join(COLUMNS) + "\n" + "".join(f"{at}.0,bulk,t,20,,2,1\n" for at in range(400)))
         options = (
             "--rate",
             "100000",

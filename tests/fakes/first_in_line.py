@@ -11,9 +11,11 @@ def first_in_line() -> Iterator[None]:
 
     What runs so must leave the processor most of the time: nobody else gets it before.
     """
+    policy, priority = os.sched_getscheduler(0), os.sched_getparam(0)
     with suppress(PermissionError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     try:
         yield
     finally:
-        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        with suppress(PermissionError):
+            os.sched_setscheduler(0, policy, priority)
