@@ -1,0 +1,106 @@
+"""Brings a machine back to where an earlier one stood, by what that one was told."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from llmshed.calibration.events import Answered, Send
+from llmshed.loadtest.driver import Machine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from llmshed.clock import Clock
+    from llmshed.loadtest.journal import Entry
+    from llmshed.workload.asks import Ask, Sample
+
+
+class Position(Protocol):
+    """Where a machine stands."""
+
+    @property
+    def phase(self) -> str:
+        """Return the name of what it does."""
+
+    @property
+    def level(self) -> float:
+        """Return what it holds in flight."""
+
+
+class Resumable(Machine, Protocol):
+    """A machine that is a function of its events and their instants, and works in phases."""
+
+    def progress(self) -> Position:
+        """Return where it stands."""
+
+
+M_co = TypeVar("M_co", bound=Resumable, covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing(Generic[M_co]):
+    """A machine and what it waits for.
+
+    Args:
+        machine: where the run stands.
+        began_at: when it began, on its own clock; None when it has not.
+        ended_at: instant of the last event that brought it there.
+        keep_bytes: how much of the journal led there.
+        rows: samples so far, each with the phase and the level that it came in.
+        open_asks: what the machine believes to be in flight.
+    """
+
+    machine: M_co
+    began_at: float | None = None
+    ended_at: float = 0.0
+    keep_bytes: int = 0
+    rows: "Sequence[tuple[Sample, str, float]]" = ()
+    open_asks: "tuple[Ask, ...]" = ()
+
+
+def brought_back(new: "Callable[[], M_co]", entries: "Sequence[Entry]") -> Standing[M_co]:
+    """Bring a new machine to the beginning of the phase in which the old one ended.
+
+    A phase that was not ended begins anew: the replica is empty now, and figures of a level that is being filled
+    again would be those of the filling.
+    """
+    scratch = new()
+    phase, cut = None, 0
+    for place, entry in enumerate(entries):
+        scratch.handle(entry.event, entry.now)
+        if (now_in := scratch.progress().phase) != phase:
+            phase, cut = now_in, place + 1
+    machine = new()
+    if not cut:
+        return Standing(machine)
+    flying: dict[str, Ask] = {}
+    rows = []
+    for entry in entries[:cut]:
+        actions = machine.handle(entry.event, entry.now)
+        if isinstance(entry.event, Answered):
+            flying.pop(entry.event.sample.ask.id, None)
+            told = machine.progress()
+            rows.append((entry.event.sample, told.phase, told.level))
+        flying |= {action.ask.id: action.ask for action in actions if isinstance(action, Send)}
+    last = entries[cut - 1]
+    return Standing(machine, entries[0].now, last.now, last.ends_at, rows, tuple(flying.values()))
+
+
+class ShiftedClock:
+    """A clock that goes on where another one ended, so that the time between is not seen.
+
+    Args:
+        clock: what measures.
+        starts_at: its first reading.
+    """
+
+    def __init__(self, clock: "Clock", starts_at: float) -> None:
+        self._clock = clock
+        self._ahead = starts_at - clock.now()
+
+    def now(self) -> float:
+        """Return seconds on the scale of the run that is gone on with."""
+        return self._clock.now() + self._ahead
+
+    def wall(self) -> float:
+        """Return seconds since the epoch."""
+        return self._clock.wall()
