@@ -57,18 +57,24 @@ class Standing(Generic[M_co]):
     open_asks: "tuple[Ask, ...]" = ()
 
 
-def brought_back(new: "Callable[[], M_co]", entries: "Sequence[Entry]") -> Standing[M_co]:
+def brought_back(
+    new: "Callable[[], M_co]", entries: "Sequence[Entry]", finished: "Callable[[M_co], bool]"
+) -> Standing[M_co]:
     """Bring a new machine to the beginning of the phase in which the old one ended.
 
     A phase that was not ended begins anew: the replica is empty now, and figures of a level that is being filled
-    again would be those of the filling.
+    again would be those of the filling. One in which the run failed begins anew too; one that has `finished` stays so.
     """
     scratch = new()
-    phase, cut = None, 0
-    for place, entry in enumerate(entries):
+    phase, cuts = None, [0]
+    for place, entry in enumerate(entries, 1):
         scratch.handle(entry.event, entry.now)
         if (now_in := scratch.progress().phase) != phase:
-            phase, cut = now_in, place + 1
+            phase = now_in
+            cuts.append(place)
+    if entries and scratch.next_wakeup() is None and not finished(scratch):
+        cuts.pop()
+    cut = cuts[-1]
     machine = new()
     if not cut:
         return Standing(machine)

@@ -40,14 +40,19 @@ class TwoPhases:
         return [ReadMetrics()]
 
     def next_wakeup(self) -> float | None:
-        return 100.0
+        return 100.0 if self.answers < 5 else None
 
     def progress(self) -> At:
-        return At(FIRST if self.answers < 3 else SECOND, 10.0 * self.sent)
+        phase = FIRST if self.answers < 3 else SECOND if self.answers < 5 else "over"
+        return At(phase, 10.0 * self.sent)
 
     def _send(self) -> Send:
         self.sent += 1
         return Send(Ask(str(self.sent), 10, 5, runs_to_ceiling=False, lane=None))
+
+
+def never(_: TwoPhases) -> bool:
+    return False
 
 
 def answer(number: int, now: float) -> Answered:
@@ -92,8 +97,8 @@ def test_what_is_told_goes_to_the_machine_the_journal_and_the_rows(tmp_path: Pat
 
 def test_a_run_goes_on_from_the_beginning_of_its_phase(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
-    interrupted(path, 5)
-    standing = brought_back(TwoPhases, read_journal(path.read_bytes())[1])
+    interrupted(path, 4)
+    standing = brought_back(TwoPhases, read_journal(path.read_bytes())[1], never)
     assert standing.machine.progress().phase == SECOND
     assert (standing.began_at, standing.ended_at) == (50.0, 53.0)
     assert [ask.id for ask in standing.open_asks] == ["4", "5"]
@@ -106,20 +111,28 @@ def test_a_run_goes_on_from_the_beginning_of_its_phase(tmp_path: Path) -> None:
     assert [(end.ask.id, end.outcome) for end in ends] == [("4", Outcome.CANCELLED), ("5", Outcome.CANCELLED)]
     assert [row[0] for row in rows.told] == ["1", "2", "3", "4", "5"]
     assert all(row[3] == 50.0 for row in rows.told)
-    again = brought_back(TwoPhases, read_journal(path.read_bytes())[1])
+    again = brought_back(TwoPhases, read_journal(path.read_bytes())[1], never)
     assert again.machine.progress().phase == SECOND
 
 
 def test_a_first_phase_that_was_not_ended_begins_anew(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     interrupted(path, 2)
-    standing = brought_back(TwoPhases, read_journal(path.read_bytes())[1])
+    standing = brought_back(TwoPhases, read_journal(path.read_bytes())[1], never)
     assert [ask.id for ask in standing.open_asks] == ["1", "2"]
     assert not standing.rows
 
 
 def test_a_journal_without_events_is_a_run_that_has_not_begun() -> None:
-    assert brought_back(TwoPhases, []).began_at is None
+    assert brought_back(TwoPhases, [], never).began_at is None
+
+
+@pytest.mark.parametrize(("well", "phase"), [(True, "over"), (False, SECOND)])
+def test_a_run_that_ended_stays_so_only_if_it_ended_well(tmp_path: Path, *, well: bool, phase: str) -> None:
+    path = tmp_path / "run.jsonl"
+    interrupted(path, 5)
+    standing = brought_back(TwoPhases, read_journal(path.read_bytes())[1], lambda _: well)
+    assert standing.machine.progress().phase == phase
 
 
 def test_prompts_of_others_end_the_run_once(tmp_path: Path) -> None:
