@@ -14,7 +14,7 @@ from llmshed.gateway.relay.upstream import UpstreamClient, read_whole
 
 JSON = {"Content-Type": "application/json"}
 WATCHED = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT, socket.TCP_USER_TIMEOUT)
-LONG = {"inputs": "Hello", "parameters": {"max_new_tokens": 500}}
+LONG = {"inputs": "Hello", "parameters": {"max_new_tokens": 4000}}
 
 
 @pytest.mark.slow
