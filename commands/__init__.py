@@ -9,7 +9,7 @@ import typer
 from llmshed import __version__
 from llmshed.errors import ExitCode, LlmshedError
 
-from . import classify, config, man, profile, replay, serve, simulate, tokenize_, whatif
+from . import calibrate, classify, config, man, profile, replay, serve, simulate, tokenize_, whatif
 from ._output import print_note
 from ._streams import escape_unwritable, forget_output, open_missing_streams, reader_left
 
@@ -27,6 +27,7 @@ app.command("tokenize", short_help="Count the tokens of a text or a chat.")(toke
 app.command("classify", short_help="Tell lane, reservation and verdict.")(classify.classify)
 app.command("simulate", short_help="Run a simulated TGI replica.")(simulate.simulate)
 app.command("whatif", short_help="Replay a trace in virtual time.")(whatif.whatif)
+app.command("calibrate", short_help="Measure what a replica carries.")(calibrate.calibrate)
 app.command("replay", short_help="Send traffic of a source's lengths.")(replay.replay)
 app.add_typer(config.app, name="config", short_help="Check and show settings, draw keys.")
 app.add_typer(profile.app, name="profile", short_help="Show, check, compare, find profiles.")

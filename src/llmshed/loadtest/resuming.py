@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from llmshed.calibration.events import Answered, Send
+from llmshed.clock import SystemClock
 from llmshed.loadtest.driver import Machine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from llmshed.clock import Clock
     from llmshed.loadtest.journal import Entry
     from llmshed.workload.asks import Ask, Sample
 
@@ -91,22 +91,16 @@ def brought_back(
     return Standing(machine, entries[0].now, last.now, last.ends_at, rows, tuple(flying.values()))
 
 
-class ShiftedClock:
-    """A clock that goes on where another one ended, so that the time between is not seen.
+class ShiftedClock(SystemClock):
+    """The machine's clocks, whose monotonic one goes on where another ended: the time between is not seen.
 
     Args:
-        clock: what measures.
         starts_at: its first reading.
     """
 
-    def __init__(self, clock: "Clock", starts_at: float) -> None:
-        self._clock = clock
-        self._ahead = starts_at - clock.now()
+    def __init__(self, starts_at: float) -> None:
+        self._ahead = starts_at - super().now()
 
     def now(self) -> float:
         """Return seconds on the scale of the run that is gone on with."""
-        return self._clock.now() + self._ahead
-
-    def wall(self) -> float:
-        """Return seconds since the epoch."""
-        return self._clock.wall()
+        return super().now() + self._ahead

@@ -1,0 +1,169 @@
+"""`llmshed calibrate`: what one replica carries, measured, as a profile."""
+
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from ._options import JsonOption
+
+if TYPE_CHECKING:
+    from ._calibrate_wishes import Outputs, Traffic
+
+DEFAULT_MIX = "256/128*2,1024/256*2,2048/512"
+"""Chats of several lengths; nobody's traffic in particular."""
+MOST_SEEDS = 2**32
+
+
+def calibrate(
+    replica: Annotated[str, typer.Argument(metavar="REPLICA", help="URL of the replica, which serves nobody else.")],
+    *,
+    profile_out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", show_default=False, help="Profile to write; samples, journal and page go beside."),
+    ] = None,
+    engine: Annotated[
+        Literal["tgi", "vllm", "llamacpp"] | None,
+        typer.Option(show_default=False, help="Its engine; default: it is asked."),
+    ] = None,
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(metavar="DIR|ID", show_default=False, help="Tokenizer of the model; default: the embedded one."),
+    ] = None,
+    key_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", show_default=False, help="File with the key to send.")
+    ] = None,
+    mix: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MIX",
+            show_default=False,
+            help=f"Requests as INPUT/CEILING, each *TIMES if wished; default: {DEFAULT_MIX}.",
+        ),
+    ] = None,
+    workload: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", show_default=False, help="Trace or decision log that the mix is drawn from."),
+    ] = None,
+    ceiling: Annotated[
+        Literal["asked", "pow2", "flat1024", "flat4096"] | None,
+        typer.Option(show_default=False, help="Output ceilings of --workload; default: asked if it holds any."),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config", "-c", metavar="FILE", show_default=False, help="Configuration whose objectives are to hold."
+        ),
+    ] = None,
+    max_duration: Annotated[
+        float, typer.Option(min=10, max=86_400, metavar="SECONDS", help="Time after which nothing more is sent.")
+    ] = 900.0,
+    resume: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", show_default=False, help="Go on with the run whose journal this is."),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", show_default=False, help="The profile's name; default: the file's.")
+    ] = None,
+    version: Annotated[str, typer.Option(metavar="VERSION", help="The profile's version.")] = "1",
+    declare: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE", show_default=False, help="Fact that the engine does not tell; may be repeated."
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=MOST_SEEDS, metavar="N", show_default=False, help="Of every draw; default: another each time."
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Look at the replica and tell the plan; send no request.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Send to a replica that others use, or that counts otherwise.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure what one idle replica carries within its objectives, and write it as a profile.
+
+    Requests are held in flight at rising levels of reserved tokens until an objective breaks. Ctrl-C keeps what was
+    measured, and --resume goes on with it.
+
+    Example: llmshed calibrate http://10.0.0.7:8080 --profile-out llama-8b.toml --tokenizer ./llama-8b --mix 512/128
+    """
+    from llmshed.config.base import Name
+    from llmshed.profile.model import Version
+
+    from ._calibrate_run import calibrated
+    from ._calibrate_target import Place
+    from ._calibrate_told import tell
+    from ._calibrate_wishes import Wishes, checked, declared_facts
+    from ._input import read_text
+
+    outputs = _outputs(profile_out, resume)
+    if resume is not None and any(given is not None for given in (mix, workload, ceiling, config, seed)):
+        raise typer.BadParameter("--resume: the journal says what is sent; --mix and the like are for a new run")
+    drawn = secrets.randbelow(MOST_SEEDS) if seed is None else seed
+    wishes = Wishes(
+        place=Place(
+            url=replica.rstrip("/"),
+            engine=engine,
+            tokenizer=tokenizer,
+            key=None if key_file is None else read_text(str(key_file)).strip(),
+            seed=drawn,
+            force=force,
+        ),
+        outputs=outputs,
+        traffic=_traffic(mix, workload, ceiling, config, max_duration, drawn) if resume is None else None,
+        name=checked("--name", outputs.profile.stem if name is None else name, Name),
+        version=checked("--version", version, Version),
+        declared=declared_facts(declare),
+        dry_run=dry_run,
+        quiet=quiet,
+    )
+    raise typer.Exit(tell(wishes, calibrated(wishes), as_json=as_json))
+
+
+def _outputs(profile_out: Path | None, resume: Path | None) -> "Outputs":
+    from dataclasses import replace
+
+    from ._calibrate_wishes import Outputs
+
+    if resume is None:
+        if profile_out is None:
+            raise typer.BadParameter("--profile-out: the name of the profile to write is needed")
+        outputs = Outputs.beside(profile_out)
+    else:
+        stem = resume.with_name(resume.name.removesuffix(Outputs.JOURNAL))
+        outputs = replace(Outputs.beside(profile_out or stem.with_name(f"{stem.name}.toml")), journal=resume)
+    outputs.check()
+    return outputs
+
+
+def _traffic(
+    mix: str | None, workload: Path | None, ceiling: str | None, config: Path | None, seconds: float, seed: int
+) -> "Traffic":
+    from llmshed.admission.settings import lane_policies
+    from llmshed.workload.ceilings import CeilingRule
+
+    from ._calibrate_mix import drawn_mix, typed_mix
+    from ._calibrate_wishes import Traffic, thresholds
+
+    if mix is not None and workload is not None:
+        raise typer.BadParameter("--mix and --workload: one of them says what is sent")
+    lanes, engine_share_ratio = thresholds(config)
+    policies = lane_policies(lanes.interactive, lanes.bulk)
+    if workload is None:
+        words = mix or DEFAULT_MIX
+        shapes = typed_mix(words, policies)
+    else:
+        rule = None if ceiling is None else CeilingRule(ceiling)
+        words, shapes = (
+            f"{workload.name}, ceilings {ceiling or 'asked'}",
+            drawn_mix(str(workload), rule, policies, seed),
+        )
+    return Traffic(words, shapes, lanes, engine_share_ratio, seconds)

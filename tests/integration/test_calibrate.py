@@ -1,0 +1,159 @@
+"""`llmshed calibrate` against a replica: what it leaves behind however it ends, and that it goes on."""
+
+import json
+import os
+import signal
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+
+from conftest import Cli
+from fakes.simulated_process import simulated_process
+from llmshed.errors import ExitCode
+
+pytestmark = pytest.mark.slow
+FAST = ("--output-mean", "ceiling", "--step-seconds", "0.002", "--prefill-tokens-per-second", "200000")
+MIX = ("--mix", "64/64*3,256/32", "--quiet")
+
+
+@pytest.fixture(scope="module")
+def replica() -> Iterator[str]:
+    with simulated_process(*FAST) as url:
+        yield url
+
+
+def asked(url: str, path: str, body: Any = None) -> Any:
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url + path, data, {"content-type": "application/json"})  # noqa: S310 - made here
+    with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 - as above
+        return json.load(answer)
+
+
+@contextmanager
+def during(profile: Path, act: Callable[[], object]) -> Iterator[None]:
+    """Do something beside the block, once its run has written samples."""
+    samples = profile.with_suffix(".samples.csv")
+    begun = samples.stat().st_mtime_ns if samples.exists() else 0
+    given_up = Event()
+
+    def wait() -> None:
+        while not given_up.wait(0.05):
+            if samples.exists() and samples.stat().st_mtime_ns > begun and samples.read_text().count("\n") > 4:
+                act()
+                return
+
+    thread = Thread(target=wait)
+    thread.start()
+    try:
+        yield
+    finally:
+        given_up.set()
+        thread.join()
+
+
+def end_this_process() -> None:
+    """Send what a supervisor sends; the run has a handler of its own for it."""
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def left(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+WITHOUT_PROFILE = {"p.samples.csv", "p.journal.jsonl", "p.html"}
+
+
+def test_a_dry_run_tells_the_plan_and_sends_nothing(cli: Cli, replica: str, tmp_path: Path) -> None:
+    before = asked(replica, "/_simulate/state")
+    ran = cli("calibrate", replica, "--profile-out", tmp_path / "p.toml", "--dry-run", "--json", *MIX)
+    assert ran.exit_code == ExitCode.OK
+    told = ran.json()
+    assert (told["schema"], told["engine"], told["model_id"]) == ("llmshed.calibrate/1", "tgi", "llmshed/simulated")
+    assert [(shape["input_tokens"], shape["ceiling_tokens"]) for shape in told["plan"]["mix"]] == [
+        (64, 64),
+        (64, 64),
+        (64, 64),
+        (256, 32),
+    ]
+    assert asked(replica, "/_simulate/state") == before
+    assert not left(tmp_path)
+
+
+def test_a_mix_beyond_the_replica_is_told(cli: Cli, replica: str, tmp_path: Path) -> None:
+    ran = cli("calibrate", replica, "--profile-out", tmp_path / "p.toml", "--mix", "64/64,8000/1000")
+    assert ran.exit_code == ExitCode.CONFIG
+    assert "the mix holds a request of 8000 + 1000 tokens, and the replica takes 8192 together" in ran.stderr
+
+
+def test_a_full_disk_ends_it_without_a_profile(cli: Cli, replica: str, tmp_path: Path) -> None:
+    (tmp_path / "p.samples.csv").symlink_to("/dev/full")
+    ran = cli("calibrate", replica, "--profile-out", tmp_path / "p.toml", *MIX)
+    assert ran.exit_code == ExitCode.IO
+    assert "p.samples.csv: cannot be written: No space left on device" in ran.stderr
+    assert "p.toml" not in left(tmp_path)
+
+
+@pytest.mark.soak  # twenty refusals, a second apart
+def test_an_engine_that_refuses_from_the_start_is_told(cli: Cli, tmp_path: Path) -> None:
+    with simulated_process(*FAST, "--fault", "overloaded") as url:
+        ran = cli("calibrate", url, "--profile-out", tmp_path / "p.toml", *MIX)
+    assert ran.exit_code == ExitCode.UNAVAILABLE
+    assert "the engine refused each of the first 20 requests: Model is overloaded" in ran.stderr
+    assert left(tmp_path) == WITHOUT_PROFILE
+
+
+def test_a_replica_that_others_use_is_left_alone(cli: Cli, tmp_path: Path) -> None:
+    with simulated_process("--output-mean", "ceiling", "--step-seconds", "0.05") as url:
+        body = {"inputs": "a", "parameters": {"max_new_tokens": 400}}
+        data = json.dumps(body).encode()
+        request = urllib.request.Request(  # noqa: S310 - made here
+            f"{url}/generate_stream", data, {"content-type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=30) as other:  # noqa: S310 - as above
+            other.readline()
+            ran = cli("calibrate", url, "--profile-out", tmp_path / "p.toml", *MIX)
+    assert ran.exit_code == ExitCode.TEMPORARY
+    assert f"{url} is not idle: requests that run there: 1; a calibration needs it alone (--force)" in ran.stderr
+    assert not left(tmp_path)
+
+
+def test_prompts_of_others_end_it(cli: Cli, replica: str, tmp_path: Path) -> None:
+    text = "hello world " * 1500
+    other = {"inputs": text, "parameters": {"max_new_tokens": 2}}
+    with during(tmp_path / "p.toml", lambda: asked(replica, "/generate", other)):
+        ran = cli("calibrate", replica, "--profile-out", tmp_path / "p.toml", *MIX)
+    assert ran.exit_code == ExitCode.TEMPORARY
+    assert "somebody else uses it" in ran.stderr
+    assert left(tmp_path) == WITHOUT_PROFILE
+
+
+@pytest.mark.soak  # eight failures in a row, a second apart
+def test_a_replica_that_dies_in_the_middle_leaves_no_profile(cli: Cli, tmp_path: Path) -> None:
+    with simulated_process(*FAST) as url:
+        gone = {"refuse_seconds": 600, "die_after_events": 0}
+        with during(tmp_path / "p.toml", lambda: asked(url, "/_simulate/faults", gone)):
+            ran = cli("calibrate", url, "--profile-out", tmp_path / "p.toml", *MIX)
+    assert ran.exit_code == ExitCode.UNAVAILABLE
+    assert "no profile was written" in ran.stderr
+    assert left(tmp_path) == WITHOUT_PROFILE
+
+
+def test_an_interrupted_run_is_kept_and_goes_on(cli: Cli, replica: str, tmp_path: Path) -> None:
+    profile, journal, samples = (tmp_path / f"p{ending}" for ending in (".toml", ".journal.jsonl", ".samples.csv"))
+    with during(profile, end_this_process):
+        ran = cli("calibrate", replica, "--profile-out", profile, *MIX)
+    assert ran.exit_code == ExitCode.INTERRUPTED
+    assert f"go on with --resume {journal}" in ran.stderr
+    assert left(tmp_path) == WITHOUT_PROFILE
+    header, columns = journal.read_bytes().splitlines()[0], samples.read_text().splitlines()[0]
+    with during(profile, end_this_process):
+        ran = cli("calibrate", replica, "--resume", journal, "--quiet")
+    assert ran.exit_code == ExitCode.INTERRUPTED
+    assert samples.read_text().splitlines()[0] == columns
+    assert journal.read_bytes().splitlines()[0] == header
+    assert left(tmp_path) == WITHOUT_PROFILE
