@@ -1,5 +1,7 @@
 """Events about what the core does not know: refused before anything is done."""
 
+from typing import Any
+
 import pytest
 
 from fakes.door import arrive, door, queueing_lanes, request, spec
@@ -20,7 +22,7 @@ from llmshed.admission.events import (
 )
 from llmshed.admission.policy import ReplicaBudget
 
-FULL = {"gross_ceiling_tokens": 7_000, "guard_band_ratio": 0.0, "decode_seconds_per_token": 0.001}
+FULL: dict[str, Any] = {"gross_ceiling_tokens": 7_000, "guard_band_ratio": 0.0, "decode_seconds_per_token": 0.001}
 STRANGE = (
     FirstToken(99),
     Finished(99),
