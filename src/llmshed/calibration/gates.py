@@ -115,36 +115,37 @@ class RateGate:
 
 @dataclass(slots=True)
 class AdmissionGate:
-    """Reserved tokens in flight as admission would let them in with what the sweeps found.
+    """Prompt tokens a second, under the budget and the hard cap that the sweeps found: as admission lets them in.
 
     Args:
+        ceiling_tokens: reserved tokens in flight, at most.
         most_sequences: hard cap.
-        prefill: the window's rate.
-        rate: prompt tokens a second.
-        most_waiting_tokens: input without a first token, at most; one prompt may always go when none is on its way.
+        waiting_seconds: input without a first token is at most what the rate works off in this time; one prompt may
+            always go when none is on its way.
+        prefill: meters the rate.
     """
 
+    ceiling_tokens: float
     most_sequences: int
+    waiting_seconds: float
     prefill: RateGate
-    rate: float
-    most_waiting_tokens: float
 
     def may_send(self, shape: Shape, flights: Flights, level: float, now: float) -> bool:
         """Say whether budget, hard cap and prefill window let it in."""
-        if len(flights) and flights.reserved_tokens + shape.reserved_tokens > level:
+        if len(flights) and flights.reserved_tokens + shape.reserved_tokens > self.ceiling_tokens:
             return False
         waiting = flights.waiting_input_tokens
-        fits = not waiting or waiting + shape.input_tokens <= self.most_waiting_tokens
-        return fits and len(flights) < self.most_sequences and self.prefill.may_send(shape, flights, self.rate, now)
+        fits = not waiting or waiting + shape.input_tokens <= level * self.waiting_seconds
+        return fits and len(flights) < self.most_sequences and self.prefill.may_send(shape, flights, level, now)
 
-    def over(self, flights: Flights, level: float) -> bool:
-        """Compare reserved tokens."""
-        return len(flights) > 1 and flights.reserved_tokens > level
+    def over(self, flights: Flights, level: float) -> bool:  # noqa: ARG002 - other gates look at it
+        """Return False: a rate is held from the moment on that it is chosen."""
+        return False
 
     def sent(self, shape: Shape) -> None:
         """Owe its prompt."""
         self.prefill.sent(shape)
 
-    def next_at(self, level: float, now: float) -> float | None:  # noqa: ARG002 - the rate is its own
+    def next_at(self, level: float, now: float) -> float | None:
         """Return when the window opens."""
-        return self.prefill.next_at(self.rate, now)
+        return self.prefill.next_at(level, now)

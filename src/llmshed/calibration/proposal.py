@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from llmshed.calibration.phases import WAITING_RATIO
 from llmshed.calibration.plan import Plan
 from llmshed.calibration.results import Idle, Phase, Result
 from llmshed.profile.fingerprint import Behaviour
@@ -63,26 +64,21 @@ class Proposal:
 def propose(result: Result, plan: Plan, facts: Facts) -> Proposal | None:
     """Return the sections that a result supports; None without a gross ceiling or a hard cap.
 
-    A confirmation that held takes the place of the KV sweep's ceiling; one that did not end leaves it, with a remark.
+    The rate that held on the mix takes the place of the prefill sweep's; without one that did, a remark says so.
     """
     kv, cap, mix = (result.sweep(phase) for phase in (Phase.KV, Phase.CAP, Phase.CONFIRM))
     if kv is None or kv.knee is None or cap is None or cap.knee is None or not (kv.knee.low and cap.knee.low):
         return None
-    ceiling, remarks = kv.knee.low, []
+    remarks = []
     if kv.knee.high is None:
         remarks.append("no level of the gross ceiling's sweep broke: the replica may carry more")
     if mix is None or mix.knee is None:
-        remarks.append("the ceiling was not confirmed on the mix")
-    elif mix.knee.low < ceiling:
-        remarks.append(
-            f"the mix held at {int(mix.knee.low):,} reserved tokens only, below the KV sweep's {ceiling:,.0f}"
-        )
-        ceiling = mix.knee.low
+        remarks.append("the figures together were not confirmed on the mix")
     told = [sweep.preemptions_per_minute for sweep in (mix, cap) if sweep is not None]
     preemptions = next((rate for rate in told if rate is not None), None)
     if preemptions is None:
         remarks.append("the engine tells of no preemptions: none are permitted")
-    low = max(int(ceiling), 1)
+    low = max(int(kv.knee.low), 1)
     high = None if kv.knee.high is None else max(int(kv.knee.high), low)
     width = 0.0 if high is None else high / low - 1
     budget = Budget(
@@ -109,12 +105,13 @@ def propose(result: Result, plan: Plan, facts: Facts) -> Proposal | None:
 
 
 def _prefill(result: Result, plan: Plan, facts: Facts) -> Prefill | None:
-    """Return the rate, and as much in flight as two steps or the tightest TTFT bound at that rate permit."""
-    sweep = result.sweep(Phase.PREFILL)
-    if sweep is None or sweep.knee is None or not sweep.knee.low:
+    """Return the rate, and as much in flight as two steps or half of the tightest TTFT bound at that rate permit."""
+    found = [result.sweep(phase) for phase in (Phase.CONFIRM, Phase.PREFILL)]
+    rates = [sweep.knee.low for sweep in found if sweep is not None and sweep.knee is not None and sweep.knee.low]
+    if not rates:
         return None
-    rate = sweep.knee.low
-    bounds = [rate * min(plan.ttft_bound_seconds(shape.lane) for shape in plan.mix)]
+    rate = rates[0]
+    bounds = [WAITING_RATIO * rate * min(plan.ttft_bound_seconds(shape.lane) for shape in plan.mix)]
     if facts.step_budget_tokens is not None:
         bounds.append(ENGINE_STEPS * facts.step_budget_tokens)
     return Prefill(safe_tokens_per_second=rate, inflight_tokens=max(int(min(bounds)), 1))

@@ -23,7 +23,7 @@ UNITS = {
     Phase.KV: "reserved tokens",
     Phase.PREFILL: "prompt tokens/s",
     Phase.CAP: "sequences",
-    Phase.CONFIRM: "reserved tokens",
+    Phase.CONFIRM: "prompt tokens/s",
     Phase.OVER: "reserved tokens",
 }
 """Unit of a phase's level."""

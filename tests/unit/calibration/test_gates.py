@@ -51,15 +51,16 @@ def test_a_rate_that_the_engine_does_not_keep_up_with_lets_nothing_more_in() -> 
 
 
 def test_admission_lets_in_what_budget_cap_rate_and_window_permit() -> None:
-    def gate(most_sequences: int = 10, most_waiting: float = 1e6) -> AdmissionGate:
-        return AdmissionGate(most_sequences, RateGate(1e6, 100.0), 1000.0, most_waiting)
+    def gate(ceiling: float = 1200.0, most_sequences: int = 10, waiting_seconds: float = 10.0) -> AdmissionGate:
+        return AdmissionGate(ceiling, most_sequences, waiting_seconds, RateGate(1e6, 100.0))
 
-    assert gate().may_send(SHAPE, flights(2), 1200.0, 0.0)
-    assert not gate().may_send(SHAPE, flights(2), 1199.0, 0.0)
-    assert not gate(most_sequences=2).may_send(SHAPE, flights(2), 1200.0, 0.0)
-    assert not gate(most_waiting=899.0).may_send(SHAPE, flights(2), 1200.0, 0.0)
-    assert gate(most_waiting=1.0).may_send(SHAPE, flights(0), 1200.0, 0.0)
+    assert gate().may_send(SHAPE, flights(2), 1000.0, 0.0)
+    assert not gate(ceiling=1199.0).may_send(SHAPE, flights(2), 1000.0, 0.0)
+    assert not gate(most_sequences=2).may_send(SHAPE, flights(2), 1000.0, 0.0)
+    assert not gate(waiting_seconds=0.89).may_send(SHAPE, flights(2), 1000.0, 0.0)
+    assert gate(waiting_seconds=0.1).may_send(SHAPE, flights(0), 1000.0, 0.0)
     metered = gate()
     metered.sent(SHAPE)
-    assert not metered.may_send(SHAPE, flights(0), 1200.0, 0.0)
-    assert metered.next_at(1200.0, 0.0) == pytest.approx(0.3)
+    assert not metered.may_send(SHAPE, flights(0), 1000.0, 0.0)
+    assert metered.next_at(1000.0, 0.0) == pytest.approx(0.3)
+    assert not metered.over(flights(9), 1.0)

@@ -15,7 +15,7 @@ def observed(late_from: float, *, levels: range = range(90, 111), each: int = 40
 
 
 def test_the_knee_is_where_the_share_crosses() -> None:
-    knee = observed(100.5).knee(0.05, Random(1))
+    knee = observed(100.5).knee(0.05, Random(1))  # noqa: S311 - no secret
     assert knee is not None
     assert knee.low <= knee.point <= (knee.high or 0)
     assert knee.point == pytest.approx(100.5, rel=0.01)
@@ -26,22 +26,22 @@ def test_blocks_that_disagree_widen_the_interval() -> None:
     for block in range(20):
         for level in range(90, 111):
             seen.add(block * 16.0, float(level), late=level >= (94 if block % 4 == 0 else 106), near_knee=True)
-    wide = seen.knee(0.05, Random(1))
-    sharp = observed(100.0).knee(0.05, Random(1))
+    wide = seen.knee(0.05, Random(1))  # noqa: S311 - no secret
+    sharp = observed(100.0).knee(0.05, Random(1))  # noqa: S311 - no secret
     assert wide is not None
     assert sharp is not None
     assert (wide.high or 0) - wide.low > (sharp.high or 0) - sharp.low
 
 
 def test_without_a_broken_level_there_is_no_upper_bound() -> None:
-    knee = observed(1000.0).knee(0.05, Random(1))
+    knee = observed(1000.0).knee(0.05, Random(1))  # noqa: S311 - no secret
     assert knee is not None
     assert knee.high is None
     assert knee.point == pytest.approx(110, rel=0.01)
 
 
 def test_where_all_broke_nothing_is_safe_and_the_search_goes_lower() -> None:
-    knee = observed(1.0).knee(0.05, Random(1))
+    knee = observed(1.0).knee(0.05, Random(1))  # noqa: S311 - no secret
     assert knee is not None
     assert knee.low == 0
     assert knee.point < 90
@@ -50,7 +50,7 @@ def test_where_all_broke_nothing_is_safe_and_the_search_goes_lower() -> None:
 def test_what_is_far_from_the_knee_is_shown_and_not_estimated_from() -> None:
     seen = Observations()
     seen.add(0.0, 50.0, late=True, near_knee=False)
-    assert seen.knee(0.05, Random(1)) is None
+    assert seen.knee(0.05, Random(1)) is None  # noqa: S311 - no secret
     ((level, count, late),) = seen.levels()
     assert (count, late) == (1, 1)
     assert level == pytest.approx(50, rel=0.01)

@@ -94,12 +94,12 @@ def test_a_confirmation_goes_down_until_a_level_holds() -> None:
     search.broke()
     search.held(0.9)
     assert search.stage is Stage.DONE
-    assert search.knee() == Knee(95.0, 95.0, 100.0)
+    assert search.knee() == Knee(80.0, 80.0, 100.0)
 
 
-def test_a_confirmation_gives_up_at_half() -> None:
+def test_a_confirmation_gives_up_at_a_quarter() -> None:
     search = Confirmation(100.0)
     while search.stage is not Stage.DONE:
         search.broke()
     assert search.knee() is None
-    assert search.level < 50
+    assert search.level < 25
