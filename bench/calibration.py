@@ -19,6 +19,7 @@ from virtual_run import VirtualRun
 from llmshed.calibration import Calibration, Phase
 
 RUNS = ROOT / "bench" / "data" / "calibration.csv"
+WORDS = {"replica", "engine", "traffic", "ended"}
 WITHIN = 0.95
 """Part of the truth below which a ceiling gives too much away."""
 
@@ -35,8 +36,8 @@ class Row:
     ceiling_tokens: int
     point_tokens: int
     high_tokens: int
-    confirmed_tokens: int
     prefill_tokens_per_second: int
+    confirmed_tokens_per_second: int
     hard_cap_sequences: int
     sweep_requests: int
     requests: int
@@ -64,13 +65,20 @@ def run(case: Case, seed: int) -> Row:
     )
     swept = result.sweep(Phase.KV)
     return Row(
-        *astuple(case),
-        seed,
-        ran.stop.reason.value,
-        *(int(value) for value in (*kv, mix[0], rate[0], cap[0])),
-        0 if swept is None else swept.requests,
-        ran.requests,
-        round(ran.seconds),
+        replica=case.replica,
+        engine=case.engine,
+        traffic=case.traffic,
+        seed=seed,
+        ended=ran.stop.reason.value,
+        ceiling_tokens=int(kv[0]),
+        point_tokens=int(kv[1]),
+        high_tokens=int(kv[2]),
+        prefill_tokens_per_second=int(rate[0]),
+        confirmed_tokens_per_second=int(mix[0]),
+        hard_cap_sequences=int(cap[0]),
+        sweep_requests=0 if swept is None else swept.requests,
+        requests=ran.requests,
+        seconds=round(ran.seconds),
     )
 
 
@@ -78,8 +86,8 @@ def read_rows() -> list[Row]:
     """Return the runs that are written down."""
     with RUNS.open(encoding="utf-8", newline="") as rows:
         return [
-            Row(*(value if field.type is str else int(value) for field, value in zip(fields(Row), row, strict=True)))
-            for row in list(csv.reader(rows))[1:]
+            Row(**{name: value if name in WORDS else int(value) for name, value in row.items()})  # type: ignore[arg-type]
+            for row in csv.DictReader(rows)
         ]
 
 

@@ -31,7 +31,8 @@ STALLED_SECONDS = 4.0
 """Time without progress after which what is left of a level is sent at once."""
 BROKEN_IN_A_ROW = 2
 BEGIN_RATIO = 0.95
-"""Part of a rough knee, found by bisection with few answers, at which the sweep begins."""
+"""Part of a rough knee, found by bisection with few answers, at which the sweep begins; lower by as much while that
+breaks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,8 @@ def truth_of(case: Case) -> tuple[float, int]:
         middle = (low * high) ** 0.5
         low, high = (middle, high) if at(middle).shares(300).held else (low, middle)
     level = BEGIN_RATIO * low
+    while not at(level).shares(ANSWERS).held:
+        level *= BEGIN_RATIO
     best, broken, requests = 0.0, 0, 0
     while broken < BROKEN_IN_A_ROW:
         shares = at(level).shares(ANSWERS)

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 BIN_RATIO = 1.01
 BLOCK_SECONDS = 16.0
 RESAMPLES = 200
+MARGIN_RATIO = 0.98
+"""The lower bound is this part of the bootstrap's: levels are told apart by 1 %, and spells that outlast a run are in no
+resample. Without it 4 of 10 bounds were above the truth of `bench/calibration.py`, by up to 0.4 %."""
 BELOW_ALL = 0.97
 """Where all levels broke, the knee is looked for at this part of the lowest."""
 CONFIDENCE = 0.95
@@ -75,7 +78,7 @@ class Observations:
             crossing(_rows([blocks[floor(rng.random() * len(blocks))] for _ in blocks]), allowed_ratio)
             for _ in range(RESAMPLES)
         )
-        low = found[floor((1 - CONFIDENCE) * RESAMPLES)][0]
+        low = MARGIN_RATIO * found[floor((1 - CONFIDENCE) * RESAMPLES)][0]
         high, high_broke = found[floor(CONFIDENCE * RESAMPLES)]
         if not point:
             return Knee(0.0, BELOW_ALL * rows[0][0], rows[0][0])

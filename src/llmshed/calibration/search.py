@@ -20,7 +20,7 @@ LEAST_GROWTH, MOST_GROWTH = 1.1, 1.5
 grows with the level, so a level larger by the inverse of the share used up is not yet beyond the bound."""
 NARROW_RATIO = 1.03
 """Ends of the bisection this near to each other end it."""
-SURE_RATIO = 1.03
+SURE_RATIO = 1.05
 """A confidence interval this narrow is narrow enough."""
 AROUND = (0.985, 1.015, 1.0)
 """Levels that are returned to, by the estimate of the knee."""

@@ -3,7 +3,8 @@
 from llmshed.calibration.events import StopReason
 from llmshed.workload.asks import Outcome, Sample
 
-REFUSED_FROM_THE_START = 20
+REFUSED_FROM_THE_START = 5
+"""A lone request on an idle replica is refused by none that serves."""
 FAILED_IN_A_ROW = 8
 """More than a broken connection or two; a replica that is gone fails everything."""
 MOST_SILENT_SECONDS = 120.0

@@ -1,7 +1,7 @@
 from collections import Counter
 from random import Random
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llmshed.calibration.drawing import STRATA, Draws, Spread
@@ -30,6 +30,7 @@ def test_long_answers_are_met_running_more_often() -> None:
     assert met[True] == 1200
 
 
+@settings(max_examples=20)
 @given(st.integers(0, 2**32), st.none() | st.integers(400, 500))
 def test_what_is_half_done_keeps_its_reservation_and_the_engines_bound(seed: int, most: int | None) -> None:
     draws = Draws(MIX, Random(seed))  # noqa: S311 - no secret

@@ -15,6 +15,7 @@ from virtual_run import VirtualRun
 from llmshed.admission.signals.readings import ReplicaReading
 from llmshed.calibration import Calibration, Objective, Phase, Plan, Shape
 from llmshed.calibration.events import (
+    Action,
     Answered,
     Begun,
     Cancel,
@@ -82,7 +83,7 @@ class Script:
             self.perform(action)
         assert self.machine.check() == ()
 
-    def perform(self, action: object) -> None:
+    def perform(self, action: Action) -> None:
         match action:
             case Send(ask):
                 self.sent.append((self.now, ask))
@@ -164,7 +165,7 @@ def test_never_more_is_reserved_than_the_level_or_one_ask(seed: int) -> None:
     level, reserved = 0.0, 0
     perform = script.perform
 
-    def watched(action: object) -> None:
+    def watched(action: Action) -> None:
         nonlocal level, reserved
         perform(action)
         told = script.machine.progress()

@@ -1,7 +1,7 @@
 from math import inf
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llmshed.calibration.observations import Knee
@@ -44,6 +44,7 @@ def test_a_level_that_is_never_exceeded_ends_the_climb_when_it_holds() -> None:
     assert search.knee() == Knee(120.0, 120.0, None)
 
 
+@settings(max_examples=20)
 @given(st.floats(20, 1e6), st.floats(0.05, 1.0))
 def test_the_bisection_closes_in_on_any_knee(knee: float, pressure: float) -> None:
     search = Search(10.0)
