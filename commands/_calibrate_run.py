@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from llmshed.engines.base import Activity
     from llmshed.loadtest.meter import Doing
 
+FAILED = (StopReason.REFUSES, StopReason.FAILS, StopReason.SILENT)
+"""Ends after which nothing that was measured is a replica's."""
 TOLD = ("engine", "model_id", "engine_version")
 """What of a replica has to be the same for a run to be gone on with."""
 
@@ -158,7 +160,8 @@ def _machine(plan: "Plan", seed: int) -> Calibration:
 
 
 def _finished(machine: Calibration) -> bool:
-    return machine.result().stop is StopReason.DONE
+    """Say whether a run that ended would end so again; one whose replica failed may do better with a sound one."""
+    return machine.result().stop not in FAILED
 
 
 async def _drive(wishes: Wishes, run: Run, replica: Replica, clock: "Clock") -> Calibrated:

@@ -14,6 +14,7 @@ from llmshed.rendering.page import render_page
 
 from ._calibrate_figures import figures_of
 from ._calibrate_profile import found_profile
+from ._calibrate_run import FAILED
 from ._calibrate_wishes import plan_as_object
 from ._output import print_json, print_note, print_table
 from ._whole_file import put_whole
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from ._calibrate_wishes import Wishes
 
 SCHEMA = "llmshed.calibrate/1"
-FAILED = (StopReason.REFUSES, StopReason.FAILS, StopReason.SILENT)
-"""Ends after which nothing that was measured is a replica's."""
 
 
 def tell(wishes: "Wishes", done: "Calibrated", *, as_json: bool) -> ExitCode:
