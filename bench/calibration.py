@@ -20,6 +20,10 @@ from llmshed.calibration import Calibration, Phase
 
 RUNS = ROOT / "bench" / "data" / "calibration.csv"
 WORDS = {"replica", "engine", "traffic", "ended"}
+FIXED_STEP = 0.025
+"""Step of the sweep that is compared with, of the truth: half of the window that a ceiling is to lie in."""
+LEAST_ANSWERS = 32
+"""Answers without a late one that tell a share from 5 % (Wilson's interval at 1.28 deviations)."""
 WITHIN = 0.95
 """Part of the truth below which a ceiling gives too much away."""
 
@@ -100,21 +104,34 @@ def write_rows(rows: list[Row]) -> None:
         writer.writerows(astuple(row) for row in sorted(rows, key=lambda row: (places[row.case], row.seed)))
 
 
+def fixed_steps(case: Case, truth: float) -> int:
+    """Return the least requests of a sweep in fixed steps that is as accurate, from the same first level to the knee.
+
+    At each level all that runs has to be replaced once, and then enough answered to tell that the level holds.
+    """
+    plan = case.plan()
+    reserved = sum(shape.reserved_tokens for shape in plan.mix) / len(plan.mix)
+    level, requests = float(plan.first_level_tokens or 0), 0.0
+    while level <= truth:
+        requests += level / reserved + LEAST_ANSWERS
+        level += FIXED_STEP * truth
+    return round(requests)
+
+
 def table(rows: list[Row]) -> Iterator[str]:
     """Yield the lines of the table: one a case, then what holds over all runs."""
     truths = read_truths()
-    yield "| replica | engine | traffic | truth | reported, of the truth | interval's width | requests | minutes |"
-    yield "|---|---|---|---|---|---|---|---|"
+    yield "| replica | engine | traffic | truth | reported, of the truth | KV sweep | fixed steps | in all | minutes |"
+    yield "|---|---|---|---|---|---|---|---|---|"
     for case, truth in truths.items():
         of_case = [row for row in rows if row.case == case]
         if not of_case:
             continue
         shares = sorted(row.ceiling_tokens / truth for row in of_case)
-        widths = [row.high_tokens / row.ceiling_tokens - 1 for row in of_case if row.high_tokens and row.ceiling_tokens]
-        width = f"{max(widths):.1%}" if len(widths) == len(of_case) else "open"
+        swept, sent = max(row.sweep_requests for row in of_case), max(row.requests for row in of_case)
         yield (
             f"| {case.replica} | {case.engine} | {case.traffic} | {truth:,.0f} | {shares[0]:.3f} to {shares[-1]:.3f} |"
-            f" {width} | {max(row.requests for row in of_case):,} | {max(row.seconds for row in of_case) / 60:.1f} |"
+            f" {swept:,} | {fixed_steps(case, truth):,} | {sent:,} | {max(row.seconds for row in of_case) / 60:.1f} |"
         )
     shares = [row.ceiling_tokens / truths[row.case] for row in rows]
     above = sum(share > 1 for share in shares)

@@ -26,7 +26,7 @@ WAITING_RATIO = 0.5
 hold for 95 of 100 and not in the mean."""
 FIRST_SEQUENCES = 8.0
 SETTLE_SECONDS = 2.0
-MIX_SETTLE_SECONDS = 20.0
+MIX_SETTLE_SECONDS = 15.0
 """Time from the first request of the mix to the first that is judged; the replica fills as admission lets it."""
 MIX_LEAST_SECONDS, MIX_MOST_SECONDS = 40.0, 90.0
 """How long the mix is held at a level."""

@@ -27,8 +27,8 @@ AROUND = (0.985, 1.015, 1.0)
 BEYOND = 1.03
 """The same while no level that was returned to broke: the bisection ended below the knee."""
 LEAST_RETURNS = 5
-CONFIRMATION_STEP = 0.8
-LEAST_CONFIRMED_RATIO = 0.25
+CONFIRMATION_STEP = 0.75
+LEAST_CONFIRMED_RATIO = 0.1
 """Part of the level to be confirmed below which a sweep must have been wrong altogether."""
 LEAST_LEVEL_RATIO = 1 / 32
 """Part of the first level below which nothing is tried."""

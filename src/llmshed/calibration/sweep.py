@@ -31,6 +31,8 @@ PROBE_EVERY = 6
 """One in so many requests is a probe, until the knee is about known."""
 ENOUGH_OBSERVED = 80
 """First tokens, and answers, within 1 % of the knee without which its interval says little."""
+SOONER_RATIO = 0.5
+"""Part of the least stay after which a level may be taken to be broken."""
 BACK_OFF_SECONDS = 0.5
 """Pause after the engine refused; its own advice is for clients that do not know how much they have there."""
 
@@ -44,7 +46,7 @@ class SweepTimes:
         climb: at a level of the climb, at most.
         narrow: at a level of the bisection, at most.
         back: at a level that is returned to.
-        least: at any level of the bisection, at least.
+        least: before a level is taken to hold, at least; it may be taken to be broken in half of it.
         settle: from a level's being reached to the first request that is judged.
     """
 
@@ -170,7 +172,7 @@ class Sweep:
     def judge(self, flights: Flights, now: float, kv_used_ratio: float, rng: "Random") -> None:
         """Give a verdict on the level if there is one, and go on to the next level."""
         dwell = self._dwell
-        if dwell is None or now - dwell.since < self._times.least:
+        if dwell is None:
             return
         match self._search.stage:
             case Stage.CLIMB:
@@ -186,7 +188,8 @@ class Sweep:
                     seen = min(observed.near(knee.point)[0] for observed in (self.late, self.slow))
                     self._move(lambda: self._search.return_to(knee, enough=seen >= ENOUGH_OBSERVED), now)
                 return
-        if verdict is Verdict.OPEN:
+        least = self._times.least * (1.0 if verdict is Verdict.HELD else SOONER_RATIO)
+        if verdict is Verdict.OPEN or now - dwell.since < least:
             return
         if dwell.paces:
             self.paces[self.level] = fmean(dwell.tpot_seconds)

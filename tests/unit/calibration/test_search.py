@@ -95,12 +95,12 @@ def test_a_confirmation_goes_down_until_a_level_holds() -> None:
     search.broke()
     search.held(0.9)
     assert search.stage is Stage.DONE
-    assert search.knee() == Knee(80.0, 80.0, 100.0)
+    assert search.knee() == Knee(75.0, 75.0, 100.0)
 
 
-def test_a_confirmation_gives_up_at_a_quarter() -> None:
+def test_a_confirmation_gives_up_at_a_tenth() -> None:
     search = Confirmation(100.0)
     while search.stage is not Stage.DONE:
         search.broke()
     assert search.knee() is None
-    assert search.level < 25
+    assert search.level < 10
