@@ -17,8 +17,8 @@ BIN_RATIO = 1.01
 BLOCK_SECONDS = 16.0
 RESAMPLES = 200
 MARGIN_RATIO = 0.98
-"""The lower bound is this part of the bootstrap's: levels are told apart by 1 %, and spells that outlast a run are in no
-resample. Without it 4 of 10 bounds were above the truth of `bench/calibration.py`, by up to 0.4 %."""
+"""The lower bound is this part of the bootstrap's: levels are told apart by 1 %, and spells that outlast a run are in
+no resample. Without it 4 of 10 bounds were above the truth of `bench/calibration.py`, by up to 0.4 %."""
 BELOW_ALL = 0.97
 """Where all levels broke, the knee is looked for at this part of the lowest."""
 CONFIDENCE = 0.95
