@@ -1,6 +1,8 @@
 """The times of every try of `llmshed replay`, as a table that grows while it runs."""
 
+import contextlib
 import csv
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -46,19 +48,36 @@ class SampleFile:
         try:
             self._file = path.open("w", encoding="utf-8", newline="", buffering=1)
         except OSError as error:
-            raise OutputError(f"--samples {path}: cannot be written: {error.strerror}") from None
+            raise self._unwritable(error) from None
         self._rows = csv.writer(self._file)
 
     def __enter__(self) -> Self:
-        """Write the header."""
-        self._rows.writerow(COLUMNS)
+        """Write the header.
+
+        Raises:
+            OutputError: the file cannot take it.
+        """
+        try:
+            self._put([COLUMNS])
+        except OutputError:
+            with contextlib.suppress(OSError):
+                self._file.close()
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the file; what was written stays."""
-        self._file.close()
+        """Close the file; what was written stays.
+
+        Raises:
+            OutputError: the file cannot take the rest, and nothing else ended the run.
+        """
+        try:
+            self._file.close()
+        except OSError as failed:
+            if error is None:
+                raise self._unwritable(failed) from None
 
     def write(self, visit: "Visit", started_at: float) -> None:
         """Write the tries of a visit in a run that started then.
@@ -66,11 +85,16 @@ class SampleFile:
         Raises:
             OutputError: the file cannot take them.
         """
+        self._put(_row(reply, started_at) for reply in visit.replies)
+
+    def _put(self, rows: Iterable[Iterable[object]]) -> None:
         try:
-            for reply in visit.replies:
-                self._rows.writerow(_row(reply, started_at))
+            self._rows.writerows(rows)
         except OSError as error:
-            raise OutputError(f"--samples {self._path}: cannot be written: {error.strerror}") from None
+            raise self._unwritable(error) from None
+
+    def _unwritable(self, error: OSError) -> OutputError:
+        return OutputError(f"--samples {self._path}: cannot be written: {error.strerror}")
 
 
 def _row(reply: "Reply", started_at: float) -> list[object]:

@@ -6,22 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from llmshed.errors import ExitCode, LlmshedError, TraceError
+from llmshed.errors import OutputError, TraceError
 
 from ._output import print_json, print_table
 from ._signals import ending_in_order
 from ._whatif_traffic import unpacked_passages
+from ._whole_file import check_place, place_of
 
 if TYPE_CHECKING:
     from llmshed.workload.sanitizing import Proof
 
 SCHEMA = "llmshed.sanitize/1"
-
-
-class SanitizedFileError(LlmshedError):
-    """The sanitized log cannot be written."""
-
-    exit_code = ExitCode.IO
 
 
 def sanitize_log(log: str, output: Path, *, as_json: bool) -> None:
@@ -30,34 +25,33 @@ def sanitize_log(log: str, output: Path, *, as_json: bool) -> None:
     Raises:
         MissingInputError: the log cannot be read.
         TraceError: the log is none, or the proof fails.
-        SanitizedFileError: the file cannot be written.
+        OutputError: the file cannot be written.
     """
     from llmshed.workload.readers.decision_log import read_logged
     from llmshed.workload.sanitizing import KEY_BYTES, prove, sanitized
 
+    check_place("--output", output)
     chunks = unpacked_passages(log)
-    place = output.resolve()
+    place = place_of("--output", output)
     beside = place.with_name(f".llmshed-sanitized-{os.getpid()}")
     with ending_in_order():
         try:
             lines = sanitized(read_logged(chunks()), secrets.token_bytes(KEY_BYTES))
-            _write(beside, lines, output)
+            _write(beside, lines)
             proof = prove(_read(beside), chunks())
             beside.replace(place)
         except TraceError as error:
             raise TraceError(f"{log}: {error}") from None
+        except OSError as error:
+            raise OutputError(f"--output {output}: cannot be written: {error.strerror or error}") from None
         finally:
             beside.unlink(missing_ok=True)
     _tell(output, proof, as_json=as_json)
 
 
-def _write(path: Path, lines: Iterator[str], output: Path) -> None:
-    try:
-        with path.open("x", encoding="ascii", newline="\n") as file:
-            for line in lines:
-                file.write(f"{line}\n")
-    except OSError as error:
-        raise SanitizedFileError(f"--output {output}: cannot be written: {error.strerror or error}") from None
+def _write(path: Path, lines: Iterator[str]) -> None:
+    with path.open("x", encoding="ascii", newline="\n") as file:
+        file.writelines(f"{line}\n" for line in lines)
 
 
 def _read(path: Path) -> Iterator[bytes]:

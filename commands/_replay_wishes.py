@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from ._address import read_address
+
 if TYPE_CHECKING:
     from llmshed.workload.arrivals import ArrivalProcess
 
@@ -45,21 +47,23 @@ def read_pace(arrivals: str | None, rate: float | None, speed: float | None) -> 
     return Pace(process, rate, 1.0 if speed is None else speed)
 
 
-def check_wishes(source: str | None, to: str | None, output: Path | None) -> tuple[str, str]:
+def check_wishes(source: str | None, to: str | None, output: Path | None, samples: Path | None) -> tuple[str, str]:
     """Return the source and the address.
 
     Raises:
-        typer.BadParameter: one is missing, the address is none, or an option of --sanitize is there.
+        typer.BadParameter: one is missing, the address is none, an option of --sanitize is there, or the samples would
+            go to the source or to no file.
     """
     if source is None or to is None:
         missing = "SOURCE" if source is None else "--to URL"
         raise typer.BadParameter(f"{missing} is missing: what is sent, and where to? Or --sanitize LOG --output FILE")
     if output is not None:
         raise typer.BadParameter("--output is where --sanitize writes; the times of every try go to --samples FILE")
-    url = (to if "://" in to else f"http://{to}").rstrip("/")
-    if not url.startswith(("http://", "https://")) or not url.partition("://")[2]:
-        raise typer.BadParameter(f"--to {to!r}: an address as in http://127.0.0.1:8080 is needed")
-    return source, url
+    if samples is not None and str(samples) == "-":
+        raise typer.BadParameter("--samples -: the name of a file is needed; standard output has the results")
+    if samples is not None and samples.exists() and Path(source).exists() and samples.samefile(source):
+        raise typer.BadParameter(f"--samples {samples}: that is the source itself; name another file")
+    return source, read_address("--to", to)
 
 
 def check_sanitize(log: str, output: Path | None, source: str | None, to: str | None) -> tuple[str, Path]:

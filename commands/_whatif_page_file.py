@@ -11,6 +11,7 @@ from llmshed.errors import ExitCode, LlmshedError
 
 from ._output import print_note
 from ._signals import ending_in_order
+from ._whole_file import place_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,12 +29,13 @@ def check_page_file(path: Path, inputs: "Iterable[str | Path | None]") -> None:
     """See that a page can be written there, before minutes are spent on its contents.
 
     Raises:
+        OutputError: its links lead in a circle.
         PageFileError: the name is that of no file, there is no such directory, it cannot be written in, or the file is
             one of the inputs.
     """
     if str(path) == "-":
         raise PageFileError("--html -: the name of a file is needed; standard output has the tables, or the object")
-    folder = path.resolve().parent
+    folder = place_of("--html", path).parent
     if not folder.is_dir():
         raise PageFileError(f"--html {path}: there is no directory {folder}")
     if path.is_dir():
@@ -60,7 +62,7 @@ def write_page(path: Path, result: "WhatifResult") -> None:
         print_note("the page has no drawings, which need matplotlib: pip install 'llmshed[plots]'")
     text = render_page(whatif_page(result, __version__, drawn=drawn))
     try:
-        _put(text, path.resolve())
+        _put(text, place_of("--html", path))
     except BrokenPipeError:  # whoever read it went away, which is no mistake
         raise
     except OSError as error:

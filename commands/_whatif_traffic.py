@@ -173,7 +173,7 @@ def _open(name: str) -> "Iterator[BinaryIO | IO[bytes]]":
         yield sys.stdin.buffer
         return
     if not name:
-        raise MissingInputError("--trace '': the name of a file is needed, or - for standard input")
+        raise MissingInputError("'': the name of a trace is needed, or - for standard input")
     try:
         source = Path(name).open("rb")  # noqa: SIM115 - closed below; only opening may fail with this error
     except (OSError, ValueError) as error:  # a null byte in the name is the latter

@@ -125,7 +125,7 @@ def replay(
 
         sanitize_log(*check_sanitize(sanitize, output, source, to), as_json=as_json)
         return
-    name, url = check_wishes(source, to, output)
+    name, url = check_wishes(source, to, output, samples)
     from llmshed.loadtest.plan import Lengths, Prefixes
     from llmshed.workload.ceilings import CeilingRule
     from llmshed.workload.clients import ClientModel

@@ -22,6 +22,7 @@ from llmshed.workload.readers.reading import Reading
 from llmshed.workload.readers.sanitized import COLUMNS
 
 NOWHERE = "http://127.0.0.1:1"
+NO_ADDRESSES = ("", "http://", "ftp://x", "http://h:99999", "http://h:-1", "http://h:a", "http://:80", "[::1", "a b")
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +111,13 @@ class TestAReplica:
         assert ran.exit_code == 75
         assert "is not idle: requests that run there: 1" in ran.stderr
 
+    @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="there is no /dev/full, which is always full")
+    def test_a_full_disk_under_the_samples_is_told(self, cli: Cli, replica: str, trace: Path) -> None:
+        options = ("--limit", "1", "--no-probe", "--force", "--samples", "/dev/full")
+        ran = cli("replay", trace, "--to", replica, *options)
+        assert (ran.exit_code, ran.stdout) == (74, "")
+        assert "llmshed: --samples /dev/full: cannot be written: No space left on device\n" in ran.stderr
+
     def test_ctrl_c_ends_it_with_what_was_measured(self, replica: str, tmp_path: Path) -> None:
         path, samples = tmp_path / "long.csv", tmp_path / "samples.csv"
         path.write_text(azure(requests=200, gap_seconds=0.2))
@@ -144,7 +152,7 @@ class TestMistakes:
         [
             ((), "SOURCE is missing"),
             (("trace.csv",), "--to URL is missing"),
-            (("trace.csv", "--to", "ftp://x"), "an address as in http://127.0.0.1:8080 is needed"),
+            (("trace.csv", "--to", NOWHERE, "--samples", "-"), "--samples -: the name of a file is needed"),
             (("trace.csv", "--to", NOWHERE, "--rate", "1", "--speed", "2"), "--speed is a factor on the trace's own"),
             (("trace.csv", "--to", NOWHERE, "--rate", "1", "--arrivals", "trace"), "take --speed"),
             (("trace.csv", "--to", NOWHERE, "--arrivals", "bursts"), "--arrivals 'bursts'"),
@@ -158,6 +166,26 @@ class TestMistakes:
         ran = cli("replay", *options)
         assert ran.exit_code == 64
         assert said in flowed(ran.stderr)
+
+    @pytest.mark.parametrize(
+        ("address", "said"),
+        [
+            *((one, f"--to {one!r}: an address as in http://127.0.0.1:8080 is needed") for one in NO_ADDRESSES),
+            ("http://h/?key=1", "an address without ? and # is needed"),
+            ("http://me:secret@h", "--to: an address without a user is needed"),
+        ],
+    )
+    def test_what_is_no_address_is_told_before_anybody_is_asked(self, cli: Cli, address: str, said: str) -> None:
+        ran = cli("replay", "trace.csv", "--to", address)
+        assert ran.exit_code == 64
+        assert said in flowed(ran.stderr)
+        assert "secret" not in ran.stderr
+
+    def test_the_source_is_not_overwritten_by_samples(self, cli: Cli, trace: Path) -> None:
+        before = trace.read_bytes()
+        ran = cli("replay", trace, "--to", NOWHERE, "--samples", trace)
+        assert (ran.exit_code, trace.read_bytes()) == (64, before)
+        assert "that is the source itself" in flowed(ran.stderr)
 
 
 class TestSanitizing:
@@ -195,3 +223,15 @@ class TestSanitizing:
         log.write_bytes(line(0))
         ran = cli("replay", "--sanitize", log, "-o", tmp_path / "nowhere" / "out.csv")
         assert ran.exit_code == 74
+
+    def test_a_place_of_no_file_is_left_as_it_is(self, cli: Cli, tmp_path: Path) -> None:
+        log, circle, pipe = (tmp_path / name for name in ("decisions.jsonl", "circle", "pipe"))
+        log.write_bytes(line(0))
+        circle.symlink_to(circle)
+        os.mkfifo(pipe)
+        for place, said in ((circle, "a symbolic link leads back"), (pipe, "a device or a pipe"), (tmp_path, "a file")):
+            ran = cli("replay", "--sanitize", log, "-o", place)
+            assert (ran.exit_code, ran.stdout) == (74, "")
+            assert ran.stderr.startswith(f"llmshed: --output {place}: ")
+            assert said in ran.stderr
+        assert (pipe.is_fifo(), circle.is_symlink(), len(list(tmp_path.iterdir()))) == (True, True, 3)

@@ -81,7 +81,7 @@ class TestWhatIsWrong:
     def test_a_trace_without_a_name_is_none(self, cli: Cli) -> None:
         ran = cli("whatif", "--trace", "")
         assert (ran.exit_code, ran.stdout) == (66, "")
-        assert ran.stderr == "llmshed: --trace '': the name of a file is needed, or - for standard input\n"
+        assert ran.stderr == "llmshed: '': the name of a trace is needed, or - for standard input\n"
 
     def test_a_directory_is_no_trace(self, cli: Cli, tmp_path: Path) -> None:
         ran = cli("whatif", "--trace", tmp_path)
