@@ -30,7 +30,7 @@ app.command("whatif", short_help="Replay a trace in virtual time.")(whatif.whati
 app.command("calibrate", short_help="Measure what a replica carries.")(calibrate.calibrate)
 app.command("replay", short_help="Send traffic of a source's lengths.")(replay.replay)
 app.add_typer(config.app, name="config", short_help="Check and show settings, draw keys.")
-app.add_typer(profile.app, name="profile", short_help="Show, check, compare, find profiles.")
+app.add_typer(profile.app, name="profile", short_help="Show, check, find, verify profiles.")
 app.command("man", short_help="Show a manual page.")(man.man)
 
 

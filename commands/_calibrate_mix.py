@@ -8,8 +8,11 @@ import typer
 
 from llmshed.errors import TraceError
 
+from ._calibrate_options import DEFAULT_MIX
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from llmshed.admission.policy import LanePolicy
     from llmshed.admission.request import Lane
@@ -20,6 +23,32 @@ MOST_SHAPES = 400
 """Requests drawn from a trace: enough that the largest one in a hundred is there."""
 MOST_TIMES = 100
 _PART = re.compile(r"(?P<input>[0-9]{1,8})/(?P<ceiling>[0-9]{1,8})(?:\*(?P<times>[0-9]{1,3}))?")
+
+
+def asked_mix(
+    mix: str | None, workload: "Path | None", ceiling: str | None, lanes: "Mapping[Lane, LanePolicy]", seed: int
+) -> "tuple[str, tuple[Shape, ...]]":
+    """Return what is sent, in words and as requests: a typed mix, one drawn from a file, or the default.
+
+    Raises:
+        typer.BadParameter: both were given, or the typed one cannot be used.
+        MissingInputError: the file cannot be read.
+        TraceError: it is no trace, or holds no request that a lane takes.
+    """
+    from llmshed.workload.ceilings import CeilingRule
+
+    if mix is not None and workload is not None:
+        raise typer.BadParameter("--mix and --workload: one of them says what is sent")
+    if workload is None:
+        words = mix or DEFAULT_MIX
+        return words, typed_mix(words, lanes)
+    rule = None if ceiling is None else CeilingRule(ceiling)
+    return f"{workload.name}, ceilings {ceiling or 'asked'}", drawn_mix(str(workload), rule, lanes, seed)
+
+
+def is_typed(words: str) -> bool:
+    """Say whether words are those of a typed mix, so that it can be sent again."""
+    return all(_PART.fullmatch(part.strip()) for part in words.split(","))
 
 
 def typed_mix(text: str, lanes: "Mapping[Lane, LanePolicy]") -> "tuple[Shape, ...]":

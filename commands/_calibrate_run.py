@@ -1,8 +1,6 @@
 """Runs `llmshed calibrate`: looks at the replica, drives the machine, and keeps what came of it."""
 
-import asyncio
-import contextlib
-import signal
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -14,9 +12,9 @@ from llmshed.errors import EngineError
 from llmshed.loadtest.journal import Journal, JournalError, read_journal
 from llmshed.loadtest.kept import KeptMachine
 from llmshed.loadtest.resuming import ShiftedClock, Standing, brought_back
-from llmshed.loadtest.watchful import DisturbedError, WatchfulSender
 from llmshed.profile.sections import Lanes
 
+from ._calibrate_drive import drive, in_loop
 from ._calibrate_progress import progress
 from ._calibrate_samples import SampleFile
 from ._calibrate_target import Replica, looked_at
@@ -24,12 +22,13 @@ from ._calibrate_wishes import Traffic, Wishes, plan_as_object, plan_of
 from ._input import read_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
     from llmshed.calibration.plan import Plan
     from llmshed.clock import Clock
-    from llmshed.engines.base import Activity
+    from llmshed.loadtest.driver import Machine
     from llmshed.loadtest.meter import Doing
+    from llmshed.loadtest.watchful import DisturbedError, WatchfulSender
 
 FAILED = (StopReason.REFUSES, StopReason.FAILS, StopReason.SILENT)
 """Ends after which nothing that was measured is a replica's."""
@@ -69,7 +68,7 @@ class Calibrated:
     replica: Replica
     run: Run
     stop: "Stop | None" = None
-    disturbed: DisturbedError | None = None
+    disturbed: "DisturbedError | None" = None
     doing: "Doing | None" = None
 
     @property
@@ -86,12 +85,10 @@ def calibrated(wishes: Wishes) -> Calibrated:
     Raises:
         LlmshedError: the replica, the journal or a file cannot be used.
     """
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(_calibrate(wishes))
+    return in_loop(_calibrate(wishes))
 
 
 async def _calibrate(wishes: Wishes) -> Calibrated:
-    _end_on_termination()
     if wishes.traffic is not None:
         system = SystemClock()
         async with looked_at(wishes.place, system) as replica:
@@ -165,56 +162,23 @@ def _finished(machine: Calibration) -> bool:
 
 
 async def _drive(wishes: Wishes, run: Run, replica: Replica, clock: "Clock") -> Calibrated:
-    from llmshed.loadtest.driver import run as drive
-    from llmshed.loadtest.meter import Meter
-    from llmshed.loadtest.sender import ReplicaSender
+    driven = await drive(replica, clock, lambda sender: _kept(wishes, run, sender), force=wishes.place.force)
+    return Calibrated(replica, run, driven.stop, driven.disturbed, driven.doing)
 
-    meter = Meter(clock)
-    sender = ReplicaSender(replica.client, meter)
-    before = None if wishes.place.force else await _activity(replica)
-    watchful = WatchfulSender(sender, replica.client, replica.info.max_batch_total_tokens, before)
-    stop, disturbed = None, None
-    watching = asyncio.get_running_loop().create_task(meter.watch())
+
+@contextmanager
+def _kept(wishes: Wishes, run: Run, sender: "WatchfulSender") -> "Iterator[Machine]":
+    """Open the files of a run, and let its machine write them."""
     goes_on = run.standing.began_at is not None
-    try:
-        with (
-            Journal(wishes.outputs.journal, None if goes_on else run.header, run.standing.keep_bytes) as journal,
-            SampleFile(wishes.outputs.samples) as rows,
-            progress(run.standing.machine, quiet=wishes.quiet),
-        ):
-            stop = await drive(KeptMachine(run.standing, watchful, journal, rows.write), watchful, clock)
-    except DisturbedError as error:
-        disturbed = error
-    finally:
-        watching.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await watching
-        await sender.close()
-    return Calibrated(replica, run, stop, disturbed, meter.doing())
-
-
-async def _activity(replica: Replica) -> "Activity":
-    from llmshed.loadtest.client import METRICS
-
-    return replica.client.engine.read_activity(await replica.client.page(METRICS))
+    with (
+        Journal(wishes.outputs.journal, None if goes_on else run.header, run.standing.keep_bytes) as journal,
+        SampleFile(wishes.outputs.samples) as rows,
+        progress(run.standing.machine, quiet=wishes.quiet),
+    ):
+        yield KeptMachine(run.standing, sender, journal, rows.write)
 
 
 def _json(value: object) -> bytes:
     import orjson
 
     return orjson.dumps(value)
-
-
-def _end_on_termination() -> None:
-    """Let SIGTERM end the run as Ctrl-C does."""
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    if task is not None:
-        loop.add_signal_handler(signal.SIGTERM, task.cancel)
-
-
-def _loop_factory() -> "Callable[[], asyncio.AbstractEventLoop] | None":
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.new_event_loop

@@ -108,7 +108,7 @@ async def _check(client: "Client", info: "EngineInfo") -> None:
 
     busy = await why_busy(client)
     if busy is not None:
-        raise OtherTrafficError(f"{client.url} is not idle: {busy}; a calibration needs it alone (--force)")
+        raise OtherTrafficError(f"{client.url} is not idle: {busy}; a measurement needs it alone (--force)")
     own, counted = await client.counted_text(info.model_id)
     if counted is not None and counted != own:
         raise OtherCountsError(

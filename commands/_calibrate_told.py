@@ -16,6 +16,7 @@ from ._calibrate_figures import figures_of
 from ._calibrate_profile import found_profile
 from ._calibrate_run import FAILED
 from ._calibrate_wishes import plan_as_object
+from ._calibrate_words import facts_as_object, facts_in_words
 from ._output import print_json, print_note, print_table
 from ._whole_file import put_whole
 
@@ -85,22 +86,8 @@ def _note_end(wishes: "Wishes", done: "Calibrated", found: "Found | None") -> No
 
 def _facts(wishes: "Wishes", done: "Calibrated") -> dict[str, str]:
     """Return what was measured and with what, in words."""
-    info, plan = done.replica.info, done.run.plan
-    kv_tokens = info.max_batch_total_tokens
-    lanes = sorted({shape.lane for shape in plan.mix})
-    bounds = "; ".join(
-        f"{lane}: TTFT {plan.ttft_bound_seconds(lane):g} s, TPOT {plan.tpot_bound_seconds(lane):g} s" for lane in lanes
-    )
-    return {
-        "replica": wishes.place.url,
-        "engine": f"{done.replica.client.engine.name} {info.version}",
-        "model": info.model_id,
-        "KV cache by the engine": "not told" if kv_tokens is None else f"{kv_tokens:,} tokens",
-        "tokenizer": done.replica.files.name,
-        "mix": str(done.run.header["mix"]),
-        "objectives of the engine": bounds,
-        "seed": str(done.run.header["seed"]),
-    }
+    header = done.run.header
+    return facts_in_words(wishes.place.url, done.replica, done.run.plan, str(header["mix"]), int(header["seed"]))
 
 
 def _planned(done: "Calibrated") -> dict[str, str]:
@@ -138,16 +125,8 @@ def _reason(done: "Calibrated") -> str:
 
 
 def _replica_object(wishes: "Wishes", done: "Calibrated") -> dict[str, Any]:
-    info = done.replica.info
-    return {
-        "replica": wishes.place.url,
-        "engine": done.replica.client.engine.name,
-        "engine_version": info.version,
-        "model_id": info.model_id,
-        "kv_tokens": info.max_batch_total_tokens,
-        "mix": done.run.header["mix"],
-        "seed": done.run.header["seed"],
-    }
+    header = done.run.header
+    return facts_as_object(wishes.place.url, done.replica, str(header["mix"]), int(header["seed"]))
 
 
 def _write_page(wishes: "Wishes", figures: CalibrationFigures) -> None:

@@ -1,19 +1,27 @@
 """`llmshed calibrate`: what one replica carries, measured, as a profile."""
 
-import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ._calibrate_options import (
+    DEFAULT_MIX,
+    CeilingOption,
+    DeclareOption,
+    EngineOption,
+    ForceOption,
+    KeyFileOption,
+    QuietOption,
+    SeedOption,
+    TokenizerOption,
+    WorkloadOption,
+    drawn_seed,
+)
 from ._options import JsonOption
 
 if TYPE_CHECKING:
     from ._calibrate_wishes import Outputs, Traffic
-
-DEFAULT_MIX = "256/128*2,1024/256*2,2048/512"
-"""Chats of several lengths; nobody's traffic in particular."""
-MOST_SEEDS = 2**32
 
 
 def calibrate(
@@ -23,17 +31,9 @@ def calibrate(
         Path | None,
         typer.Option(metavar="FILE", show_default=False, help="Profile to write; samples, journal and page go beside."),
     ] = None,
-    engine: Annotated[
-        Literal["tgi", "vllm", "llamacpp"] | None,
-        typer.Option(show_default=False, help="Its engine; default: it is asked."),
-    ] = None,
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(metavar="DIR|ID", show_default=False, help="Tokenizer of the model; default: the embedded one."),
-    ] = None,
-    key_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", show_default=False, help="File with the key to send.")
-    ] = None,
+    engine: EngineOption = None,
+    tokenizer: TokenizerOption = None,
+    key_file: KeyFileOption = None,
     mix: Annotated[
         str | None,
         typer.Option(
@@ -42,14 +42,8 @@ def calibrate(
             help=f"Requests as INPUT/CEILING, each *TIMES if wished; default: {DEFAULT_MIX}.",
         ),
     ] = None,
-    workload: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", show_default=False, help="Trace or decision log that the mix is drawn from."),
-    ] = None,
-    ceiling: Annotated[
-        Literal["asked", "pow2", "flat1024", "flat4096"] | None,
-        typer.Option(show_default=False, help="Output ceilings of --workload; default: asked if it holds any."),
-    ] = None,
+    workload: WorkloadOption = None,
+    ceiling: CeilingOption = None,
     config: Annotated[
         Path | None,
         typer.Option(
@@ -67,25 +61,13 @@ def calibrate(
         str | None, typer.Option(metavar="NAME", show_default=False, help="The profile's name; default: the file's.")
     ] = None,
     version: Annotated[str, typer.Option(metavar="VERSION", help="The profile's version.")] = "1",
-    declare: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE", show_default=False, help="Fact that the engine does not tell; may be repeated."
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            min=0, max=MOST_SEEDS, metavar="N", show_default=False, help="Of every draw; default: another each time."
-        ),
-    ] = None,
+    declare: DeclareOption = None,
+    seed: SeedOption = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Look at the replica and tell the plan; send no request.")
     ] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Send to a replica that others use, or that counts otherwise.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    force: ForceOption = False,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Measure what one idle replica carries within its objectives, and write it as a profile.
@@ -107,7 +89,7 @@ def calibrate(
     outputs = _outputs(profile_out, resume)
     if resume is not None and any(given is not None for given in (mix, workload, ceiling, config, seed)):
         raise typer.BadParameter("--resume: the journal says what is sent; --mix and the like are for a new run")
-    drawn = secrets.randbelow(MOST_SEEDS) if seed is None else seed
+    drawn = drawn_seed(seed)
     wishes = Wishes(
         place=Place(
             url=replica.rstrip("/"),
@@ -148,22 +130,10 @@ def _traffic(
     mix: str | None, workload: Path | None, ceiling: str | None, config: Path | None, seconds: float, seed: int
 ) -> "Traffic":
     from llmshed.admission.settings import lane_policies
-    from llmshed.workload.ceilings import CeilingRule
 
-    from ._calibrate_mix import drawn_mix, typed_mix
+    from ._calibrate_mix import asked_mix
     from ._calibrate_wishes import Traffic, thresholds
 
-    if mix is not None and workload is not None:
-        raise typer.BadParameter("--mix and --workload: one of them says what is sent")
     lanes, engine_share_ratio = thresholds(config)
-    policies = lane_policies(lanes.interactive, lanes.bulk)
-    if workload is None:
-        words = mix or DEFAULT_MIX
-        shapes = typed_mix(words, policies)
-    else:
-        rule = None if ceiling is None else CeilingRule(ceiling)
-        words, shapes = (
-            f"{workload.name}, ceilings {ceiling or 'asked'}",
-            drawn_mix(str(workload), rule, policies, seed),
-        )
+    words, shapes = asked_mix(mix, workload, ceiling, lane_policies(lanes.interactive, lanes.bulk), seed)
     return Traffic(words, shapes, lanes, engine_share_ratio, seconds)

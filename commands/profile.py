@@ -1,4 +1,4 @@
-"""`llmshed profile`: show, check, compare and find profiles of replicas."""
+"""`llmshed profile`: show, check, compare, find and verify profiles of replicas."""
 
 import os
 from pathlib import Path
@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import _options, _output
+from . import _options, _output, _profile_verify
 
 if TYPE_CHECKING:
     from llmshed.profile import Profile
 
 app = typer.Typer(
-    help="Show, check, compare and find profiles of replicas.", no_args_is_help=True, rich_markup_mode=None
+    help="Show, check, compare, find and verify profiles of replicas.", no_args_is_help=True, rich_markup_mode=None
 )
 
 FileArgument = Annotated[
@@ -159,6 +159,9 @@ def list_(
     for one in found:
         if one.problem:
             _output.print_note(one.problem)
+
+
+app.command(short_help="See whether a profile holds on a replica.")(_profile_verify.verify)
 
 
 def _derived(profile: "Profile") -> dict[str, Any]:

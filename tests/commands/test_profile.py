@@ -152,3 +152,20 @@ class TestList:
     @pytest.mark.usefixtures("here")
     def test_a_configuration_that_is_named_has_to_be_there(self, cli: Cli) -> None:
         assert cli("profile", "list", "--config", "no.toml").exit_code == 78
+
+
+class TestVerify:
+    def test_a_mix_that_was_drawn_from_a_file_has_to_be_named(self, cli: Cli, here: Path) -> None:
+        drawn = SOUND.replace("[fingerprint]\n", '[fingerprint]\nworkload = "day.jsonl, ceilings asked"\n')
+        ran = cli("profile", "verify", "http://127.0.0.1:9", "--profile", written(here, drawn))
+        assert (ran.exit_code, ran.stdout) == (64, "")
+        assert "'day.jsonl, ceilings asked': name that by --workload, or a --mix" in ran.stderr
+
+    def test_a_missing_profile_is_said_before_anything_is_sent(self, cli: Cli, here: Path) -> None:
+        ran = cli("profile", "verify", "http://127.0.0.1:9", "--profile", here / "no.toml")
+        assert (ran.exit_code, ran.stdout) == (78, "")
+
+    def test_nobody_there_is_unavailable(self, cli: Cli, here: Path) -> None:
+        ran = cli("profile", "verify", "http://127.0.0.1:9", "--profile", written(here))
+        assert (ran.exit_code, ran.stdout) == (69, "")
+        assert "nobody answers at http://127.0.0.1:9" in ran.stderr

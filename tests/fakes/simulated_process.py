@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import urllib.request
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -31,6 +32,18 @@ def simulated_process(*options: str) -> Iterator[str]:
                 process.wait(END_SECONDS)
             except subprocess.TimeoutExpired:
                 process.kill()
+
+
+@contextmanager
+def occupied(url: str) -> Iterator[None]:
+    """Have a replica answer somebody else meanwhile: a stream that is not read on from its first line."""
+    body = orjson.dumps({"inputs": "a", "parameters": {"max_new_tokens": 400}})
+    request = urllib.request.Request(  # noqa: S310 - made by the caller
+        f"{url}/generate_stream", body, {"content-type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=30) as other:  # noqa: S310 - as above
+        other.readline()
+        yield
 
 
 def _until_closed(lines: Iterable[bytes]) -> Iterator[bytes]:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from conftest import Cli
-from fakes.simulated_process import simulated_process
+from fakes.simulated_process import occupied, simulated_process
 from llmshed.errors import ExitCode
 
 pytestmark = pytest.mark.slow
@@ -108,17 +108,10 @@ def test_an_engine_that_refuses_from_the_start_is_told(cli: Cli, tmp_path: Path)
 
 
 def test_a_replica_that_others_use_is_left_alone(cli: Cli, tmp_path: Path) -> None:
-    with simulated_process("--output-mean", "ceiling", "--step-seconds", "0.05") as url:
-        body = {"inputs": "a", "parameters": {"max_new_tokens": 400}}
-        data = json.dumps(body).encode()
-        request = urllib.request.Request(  # noqa: S310 - made here
-            f"{url}/generate_stream", data, {"content-type": "application/json"}
-        )
-        with urllib.request.urlopen(request, timeout=30) as other:  # noqa: S310 - as above
-            other.readline()
-            ran = cli("calibrate", url, "--profile-out", tmp_path / "p.toml", *MIX)
+    with simulated_process("--output-mean", "ceiling", "--step-seconds", "0.05") as url, occupied(url):
+        ran = cli("calibrate", url, "--profile-out", tmp_path / "p.toml", *MIX)
     assert ran.exit_code == ExitCode.TEMPORARY
-    assert f"{url} is not idle: requests that run there: 1; a calibration needs it alone (--force)" in ran.stderr
+    assert f"{url} is not idle: requests that run there: 1; a measurement needs it alone (--force)" in ran.stderr
     assert not left(tmp_path)
 
 

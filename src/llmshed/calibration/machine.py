@@ -1,5 +1,6 @@
 """The calibration itself: events in, actions out."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, assert_never
 
 from llmshed.admission.signals.readings import ReplicaReading
@@ -51,16 +52,21 @@ class Calibration:
     Args:
         plan: what is asked for.
         rng: source of every draw.
+        phases: makes the sweeps; None for those of a calibration.
+        following: the phase that comes after each.
 
     Invariants, stated by `check`: the sums of what is in flight; nothing is sent after `Stop`.
     """
 
-    def __init__(self, plan: Plan, rng: "Random") -> None:
+    def __init__(
+        self, plan: Plan, rng: "Random", phases: Phases | None = None, following: Mapping[Phase, Phase] = FOLLOWING
+    ) -> None:
         self._plan = plan
         self._rng = rng
         self._flights = Flights()
         self._idling = Idling(plan, rng)
-        self._phases = Phases(plan, rng)
+        self._phases = Phases(plan, rng) if phases is None else phases
+        self._following = following
         self._phase = Phase.IDLE
         self._sweep: Sweep | None = None
         self._done: list[SweepResult] = []
@@ -239,7 +245,7 @@ class Calibration:
         self._turn(now, actions)
 
     def _turn(self, now: float, actions: list[Action]) -> None:
-        self._phase = FOLLOWING[self._phase]
+        self._phase = self._following[self._phase]
         if self._phase is Phase.OVER:
             self._end(StopReason.DONE, "all sweeps ended", actions)
             return

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from llmshed.calibration.events import Answered, Begun, Event, Read, Woken
-from llmshed.loadtest.watchful import DisturbedError
+from llmshed.calibration.events import Answered, Begun, Event, Woken
+from llmshed.loadtest.watchful import UndisturbedMachine
 from llmshed.workload.asks import Outcome, Sample
 
 if TYPE_CHECKING:
@@ -34,11 +34,10 @@ class KeptMachine:
     ) -> None:
         self._standing = standing
         self._machine = standing.machine
-        self._sender = sender
+        self._undisturbed = UndisturbedMachine(standing.machine, sender)
         self._journal = journal
         self._told = told
         self._began_at = standing.began_at
-        self._disturbed = False
         for sample, phase, level in standing.rows:
             told(sample, phase, level, standing.began_at or 0.0)
 
@@ -68,14 +67,8 @@ class KeptMachine:
 
     def _pass_on(self, event: Event, now: float) -> "list[Action]":
         self._journal.write(event, now)
-        actions = self._machine.handle(event, now)
+        actions = self._undisturbed.handle(event, now)
         if isinstance(event, Answered):
             at = self._machine.progress()
             self._told(event.sample, at.phase, at.level, self._began_at or 0.0)
-        if isinstance(event, Read) and self._sender.foreign_tokens and not self._disturbed:
-            self._disturbed = True  # what is in flight is told of when it ends
-            raise DisturbedError(
-                f"the replica took about {self._sender.foreign_tokens:,.0f} prompt tokens that were not sent from here:"
-                " somebody else uses it, and its figures are not those of one load alone"
-            )
         return actions
