@@ -4,6 +4,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+import typer
+
 from llmshed.errors import EngineError, ExitCode, LlmshedError
 
 from ._output import print_note
@@ -77,6 +79,7 @@ async def reached(address: Address, clock: "Clock", seed: int) -> "AsyncIterator
 
     Raises:
         EngineError: nobody answers there, or not the engine that was named.
+        typer.BadParameter: chats are to be sent to an engine that is not sent any.
         OtherTrafficError: the replica has other traffic.
         OtherCountsError: the replica counts a prompt otherwise.
         TokenizerError: the tokenizer cannot be used.
@@ -91,7 +94,9 @@ async def reached(address: Address, clock: "Clock", seed: int) -> "AsyncIterator
     model = address.model or target.model or address.engine
     chat = is_gateway if address.api is None else address.api == "chat"
     if chat and address.engine != "tgi":
-        raise EngineError(f"--api chat is for gateways and for tgi; a replica of {address.engine} takes --api text")
+        raise typer.BadParameter(f"--engine {address.engine}: chats are sent as tgi takes them; add --api text")
+    if target.is_gateway and not is_gateway:
+        raise EngineError(f"{address.url} is a gateway, which tells nothing of a replica: leave out --replica")
     engine = readable_engine(address.engine)
     wire = ChatWire(model) if chat else TextWire(engine, model)
     prompts = _prompts(address, chat=chat, seed=seed)
@@ -114,10 +119,11 @@ def _prompts(address: Address, *, chat: bool, seed: int) -> "PromptMaker":
 async def _check_replica(client: "Client", address: Address, model: str) -> None:
     from llmshed.loadtest.idle import why_busy
 
-    pages = {}
-    for path in client.engine.description_paths:
-        pages[path] = await client.page(path)
-    client.engine.read_description(pages)
+    try:
+        pages = {path: await client.page(path) for path in client.engine.description_paths}
+        client.engine.read_description(pages)
+    except EngineError as error:
+        raise EngineError(f"{address.url} is no gateway and no replica of {address.engine}: {error}") from None
     if address.force:
         return
     busy = await why_busy(client)

@@ -111,6 +111,14 @@ class TestAReplica:
         assert ran.exit_code == 75
         assert "is not idle: requests that run there: 1" in ran.stderr
 
+    def test_another_engine_than_the_one_named_is_told(self, cli: Cli, replica: str, trace: Path) -> None:
+        ran = cli("replay", trace, "--to", replica, "--engine", "vllm")
+        assert (ran.exit_code, ran.stdout) == (69, "")
+        assert f"llmshed: {replica} is no gateway and no replica of vllm: {replica}/version answered 404" in ran.stderr
+        ran = cli("replay", trace, "--to", replica, "--engine", "vllm", "--api", "chat")
+        assert ran.exit_code == 64
+        assert "--engine vllm: chats are sent as tgi takes them; add --api text" in flowed(ran.stderr)
+
     @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="there is no /dev/full, which is always full")
     def test_a_full_disk_under_the_samples_is_told(self, cli: Cli, replica: str, trace: Path) -> None:
         options = ("--limit", "1", "--no-probe", "--force", "--samples", "/dev/full")
