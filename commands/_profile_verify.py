@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ._address import read_address
 from ._calibrate_options import (
     CeilingOption,
     DeclareOption,
@@ -77,7 +78,7 @@ def verify(
     words, shapes = asked_mix(typed, workload, ceiling, lane_policies(lanes.interactive, lanes.bulk), drawn)
     asked = Asked(
         place=Place(
-            url=replica.rstrip("/"),
+            url=read_address("REPLICA", replica),
             engine=engine,
             tokenizer=tokenizer,
             key=None if key_file is None else read_text(str(key_file)).strip(),

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ._address import read_address
 from ._calibrate_options import (
     DEFAULT_MIX,
     CeilingOption,
@@ -19,6 +20,8 @@ from ._calibrate_options import (
     drawn_seed,
 )
 from ._options import JsonOption
+
+DEFAULT_SECONDS = 900.0
 
 if TYPE_CHECKING:
     from ._calibrate_wishes import Outputs, Traffic
@@ -51,8 +54,15 @@ def calibrate(
         ),
     ] = None,
     max_duration: Annotated[
-        float, typer.Option(min=10, max=86_400, metavar="SECONDS", help="Time after which nothing more is sent.")
-    ] = 900.0,
+        float | None,
+        typer.Option(
+            min=10,
+            max=86_400,
+            metavar="SECONDS",
+            show_default=False,
+            help=f"Time after which nothing more is sent; default: {DEFAULT_SECONDS:g}.",
+        ),
+    ] = None,
     resume: Annotated[
         Path | None,
         typer.Option(metavar="FILE", show_default=False, help="Go on with the run whose journal this is."),
@@ -87,12 +97,13 @@ def calibrate(
     from ._input import read_text
 
     outputs = _outputs(profile_out, resume)
-    if resume is not None and any(given is not None for given in (mix, workload, ceiling, config, seed)):
+    if resume is not None and any(given is not None for given in (mix, workload, ceiling, config, max_duration, seed)):
         raise typer.BadParameter("--resume: the journal says what is sent; --mix and the like are for a new run")
     drawn = drawn_seed(seed)
+    seconds = max_duration or DEFAULT_SECONDS
     wishes = Wishes(
         place=Place(
-            url=replica.rstrip("/"),
+            url=read_address("REPLICA", replica),
             engine=engine,
             tokenizer=tokenizer,
             key=None if key_file is None else read_text(str(key_file)).strip(),
@@ -100,7 +111,7 @@ def calibrate(
             force=force,
         ),
         outputs=outputs,
-        traffic=_traffic(mix, workload, ceiling, config, max_duration, drawn) if resume is None else None,
+        traffic=_traffic(mix, workload, ceiling, config, seconds, drawn) if resume is None else None,
         name=checked("--name", outputs.profile.stem if name is None else name, Name),
         version=checked("--version", version, Version),
         declared=declared_facts(declare),

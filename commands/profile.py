@@ -36,8 +36,8 @@ def show(file: FileArgument, as_json: _options.JsonOption = False) -> None:
         body = profile.model_dump(mode="json", by_alias=True)
         _output.print_json("llmshed.profile_show/1", {"file": file, **derived, "profile": body})
         return
-    fields = {name: value for name, value in fields_of(profile).items() if value is not None}
-    _output.print_table({"profile": profile.label, "file": file, **derived, **fields})
+    told = {name: value for name, value in (derived | fields_of(profile)).items() if value is not None}
+    _output.print_table({"profile": profile.label, "file": file, **told})
 
 
 @app.command(short_help="Find fault with profiles.")

@@ -52,6 +52,7 @@ def shop() -> Iterator[str]:
         (("--declare", "gpu_count=many"), "--declare gpu_count:"),
         (("--max-duration", "1"), "10"),
         (("--resume", "x.journal.jsonl", "--mix", "1/1"), "--resume: the journal says what is sent"),
+        (("--resume", "x.journal.jsonl", "--max-duration", "60"), "--resume: the journal says what is sent"),
     ],
 )
 def test_a_mistake_is_told_with_what_is_accepted(cli: Cli, tmp_path: Path, options: tuple[str, ...], told: str) -> None:
@@ -59,6 +60,12 @@ def test_a_mistake_is_told_with_what_is_accepted(cli: Cli, tmp_path: Path, optio
     ran = cli("calibrate", NOWHERE, *profile, *options)
     assert ran.exit_code == ExitCode.USAGE
     assert told in ran.stderr
+
+
+@pytest.mark.parametrize("address", ["", "ftp://x", "http://127.0.0.1:99999", "http://u:p@127.0.0.1:1", "http://x/?q"])
+def test_an_address_that_is_none_is_told_before_anybody_is_asked(cli: Cli, tmp_path: Path, address: str) -> None:
+    ran = cli("calibrate", address, "--profile-out", tmp_path / "p.toml")
+    assert (ran.exit_code, "REPLICA" in ran.stderr) == (ExitCode.USAGE, True)
 
 
 def test_a_file_that_cannot_be_written_is_told_first(cli: Cli, tmp_path: Path) -> None:
