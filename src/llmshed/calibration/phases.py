@@ -12,7 +12,7 @@ from llmshed.calibration.sweep import Sweep, SweepTimes
 if TYPE_CHECKING:
     from random import Random
 
-SHARES = {Phase.KV: 0.55, Phase.PREFILL: 0.35, Phase.CAP: 0.5, Phase.CONFIRM: 0.95}
+SHARES = {Phase.KV: 0.6, Phase.PREFILL: 0.3, Phase.CAP: 0.35, Phase.CONFIRM: 0.95}
 """Part of the time that is left which a sweep may take; what it does not use is left to the others."""
 FIRST_REQUESTS = 4
 """Requests of the mix with which the first sweep begins where nothing is known."""

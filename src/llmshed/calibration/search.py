@@ -26,7 +26,9 @@ AROUND = (0.985, 1.015, 1.0)
 """Levels that are returned to, by the estimate of the knee."""
 BEYOND = 1.03
 """The same while no level that was returned to broke: the bisection ended below the knee."""
-LEAST_RETURNS = 5
+SAME_LEVEL_RATIO = 0.985
+"""An estimate at this part of the level that was held, or more, and not bounded above, is that level itself."""
+LEAST_RETURNS = 4
 CONFIRMATION_STEP = 0.75
 LEAST_CONFIRMED_RATIO = 0.1
 """Part of the level to be confirmed below which a sweep must have been wrong altogether."""
@@ -123,7 +125,8 @@ class Search:
             self.stage = Stage.DONE
             return
         self._returns += 1
-        self.level = min((BEYOND if knee.high is None else next(self._around)) * knee.point, self._most)
+        unbroken = knee.high is None and knee.point >= SAME_LEVEL_RATIO * self.level
+        self.level = min((BEYOND if unbroken else next(self._around)) * knee.point, self._most)
 
     def knee(self) -> Knee | None:
         """Return what the verdicts alone tell, where nothing was observed near the knee; None when no level held."""

@@ -20,9 +20,9 @@ def phases() -> Phases:
 @pytest.mark.parametrize(
     ("phase", "level", "whole"),
     [
-        (Phase.KV, 4 * (400 + 520) / 2, 55.0),  # four requests of the mean
-        (Phase.PREFILL, 1200.0, 35.0),
-        (Phase.CAP, 8.0, 50.0),
+        (Phase.KV, 4 * (400 + 520) / 2, 60.0),  # four requests of the mean
+        (Phase.PREFILL, 1200.0, 30.0),
+        (Phase.CAP, 8.0, 35.0),
         (Phase.CONFIRM, 5000.0, 95.0),
     ],
 )

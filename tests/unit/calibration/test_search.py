@@ -86,8 +86,11 @@ class TestReturns:
 
     def test_without_a_broken_level_it_climbs_on(self) -> None:
         search = self.returning()
-        search.return_to(Knee(100.0, 100.0, None), enough=True)
-        assert search.level == pytest.approx(103.0)
+        level = search.level
+        search.return_to(Knee(level, level, None), enough=True)
+        assert search.level == pytest.approx(1.03 * level)
+        search.return_to(Knee(90.0, 100.0, None), enough=True)
+        assert search.level < 102  # a level that broke is not gone beyond, however unsure its bound
 
 
 def test_a_confirmation_goes_down_until_a_level_holds() -> None:
