@@ -4,6 +4,7 @@ import gc
 import gzip
 import io
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -22,6 +23,12 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 hypothesis.settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
 hypothesis.settings.register_profile("dev", deadline=None)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+# Under nohup, or behind a shell's `&`, both are ignored, and programs that tests start would inherit that; a handler
+# that does nothing is not inherited.
+for _number in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, lambda *_: None)
 
 
 @dataclass(frozen=True, slots=True)
