@@ -276,11 +276,13 @@ def on_a_terminal(*arguments: str | Path, stdin: str = "") -> Iterator[tuple["su
     try:
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=theirs) as process:
             os.close(theirs)
-            assert process.stdin is not None
-            process.stdin.write(stdin.encode())
-            process.stdin.close()
-            yield process, ours
-            process.kill()
+            try:
+                assert process.stdin is not None
+                process.stdin.write(stdin.encode())
+                process.stdin.close()
+                yield process, ours
+            finally:
+                process.kill()
     finally:
         os.close(ours)
 
