@@ -254,8 +254,8 @@ def test_a_simulated_replica_is_calibrated_within_its_time() -> None:
     kv = result.sweep(Phase.KV)
     assert kv is not None
     assert kv.knee is not None
-    assert kv.knee.high is not None
-    assert kv.knee.high <= 1.1 * kv.knee.low
+    assert kv.knee.low < kv.knee.point <= 1.05 * kv.knee.low
+    assert kv.knee.high is None or kv.knee.high <= 1.1 * kv.knee.low  # None: levels above it were not seen to break
 
 
 def test_readings_that_cannot_be_true_are_not_looked_at() -> None:
