@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from llmshed import __version__
-from llmshed.errors import ExitCode, LlmshedError
+from llmshed.errors import OutputError
 
 from ._output import print_note
-from ._signals import ending_in_order
-from ._whole_file import place_of
+from ._whole_file import place_of, put_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,38 +18,31 @@ if TYPE_CHECKING:
     from llmshed.rendering.whatif_page import WhatifResult
 
 
-class PageFileError(LlmshedError):
-    """The page cannot be written where it was asked for."""
-
-    exit_code = ExitCode.IO
-
-
 def check_page_file(path: Path, inputs: "Iterable[str | Path | None]") -> None:
     """See that a page can be written there, before minutes are spent on its contents.
 
     Raises:
-        OutputError: its links lead in a circle.
-        PageFileError: the name is that of no file, there is no such directory, it cannot be written in, or the file is
-            one of the inputs.
+        OutputError: its links lead in a circle, the name is that of no file, there is no such directory, it cannot be
+            written in, or the file is one of the inputs.
     """
     if str(path) == "-":
-        raise PageFileError("--html -: the name of a file is needed; standard output has the tables, or the object")
+        raise OutputError("--html -: the name of a file is needed; standard output has the tables, or the object")
     folder = place_of("--html", path).parent
     if not folder.is_dir():
-        raise PageFileError(f"--html {path}: there is no directory {folder}")
+        raise OutputError(f"--html {path}: there is no directory {folder}")
     if path.is_dir():
-        raise PageFileError(f"--html {path}: it is a directory; the name of a file is needed")
+        raise OutputError(f"--html {path}: it is a directory; the name of a file is needed")
     if path.exists() and any(one is not None and Path(one).exists() and path.samefile(one) for one in inputs):
-        raise PageFileError(f"--html {path}: this file is read, so that the page would replace it; name another")
+        raise OutputError(f"--html {path}: this file is read, so that the page would replace it; name another")
     if not os.access(folder, os.W_OK):
-        raise PageFileError(f"--html {path}: nothing can be written in the directory {folder}")
+        raise OutputError(f"--html {path}: nothing can be written in the directory {folder}")
 
 
 def write_page(path: Path, result: "WhatifResult") -> None:
     """Write the page beside its place, then put it there; without matplotlib it has no drawings, and that is told.
 
     Raises:
-        PageFileError: writing failed.
+        OutputError: writing failed; what was in the file before is still there.
     """
     from llmshed.rendering.page import render_page
     from llmshed.rendering.whatif_page import whatif_page
@@ -61,22 +53,13 @@ def write_page(path: Path, result: "WhatifResult") -> None:
     if not drawn:
         print_note("the page has no drawings, which need matplotlib: pip install 'llmshed[plots]'")
     text = render_page(whatif_page(result, __version__, drawn=drawn))
+    place = place_of("--html", path)
+    if not place.exists() or place.is_file():
+        put_whole("--html", path, text)
+        return
     try:
-        _put(text, place_of("--html", path))
+        place.write_text(text, encoding="utf-8")  # a pipe or a device, which a renamed file would replace
     except BrokenPipeError:  # whoever read it went away, which is no mistake
         raise
     except OSError as error:
-        raise PageFileError(f"--html {path}: cannot be written: {error.strerror}") from None
-
-
-def _put(text: str, place: Path) -> None:
-    if place.exists() and not place.is_file():  # a pipe or a device, which a renamed file would replace
-        place.write_text(text, encoding="utf-8")
-        return
-    beside = place.with_name(f".llmshed-page-{os.getpid()}")  # as long as any name is allowed to be
-    with ending_in_order():
-        try:
-            beside.write_text(text, encoding="utf-8")
-            beside.replace(place)
-        finally:
-            beside.unlink(missing_ok=True)
+        raise OutputError(f"--html {path}: cannot be written: {error.strerror}") from None
