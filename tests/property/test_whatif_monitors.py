@@ -4,6 +4,7 @@ Small replicas with a prefill rate, short waits and few places, so that everythi
 """
 
 from dataclasses import replace
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -43,7 +44,7 @@ LANES = {"shared": '["interactive", "bulk"]', "bulk": '["bulk"]'}
 REQUESTS = st.builds(
     TracedRequest,
     at_seconds=st.one_of(st.floats(0, 12), st.sampled_from([0.0, 1.0, 4.0])),
-    input_tokens=st.one_of(st.integers(1, 500), st.integers(1, 7000)),
+    input_tokens=st.one_of(st.just(1), st.integers(1, 500), st.integers(1, 7000)),
     true_output_tokens=st.integers(1, 400),
     asked_output_tokens=st.one_of(st.none(), st.integers(1, 1000)),
     tenant=st.sampled_from(["red", "blue"]),
@@ -131,6 +132,32 @@ def broken(setting: Setting, trace: list[TracedRequest], clients: ClientModel) -
 def test_what_once_broke_a_promise_does_no_more(found: str) -> None:
     manners, trace = FOUND[found]
     assert broken(crowded("shared", 1, blocks=manners == "tgi"), trace, ClientModel.NONE) == ()
+
+
+BURSTS = [(seed, clients) for seed in range(3) for clients in ClientModel]
+MORE_BURSTS = [pytest.param(seed, clients, marks=pytest.mark.soak) for seed in range(3, 60) for clients in ClientModel]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("copies", [1, 2])
+@pytest.mark.parametrize(("seed", "clients"), [*BURSTS, *MORE_BURSTS])
+def test_no_promise_is_broken_in_a_burst(seed: int, clients: ClientModel, copies: int) -> None:
+    """Sixty small requests at two instants, more than there are seats and places, and clients that come again."""
+    source = Random(seed)  # noqa: S311 - a seeded crowd, no secret
+    trace = [
+        one(
+            source.choice([0.0, 0.05]),
+            source.choice([1, source.randint(1, 500)]),
+            source.choice([1, source.randint(1, 400)]),
+            source.choice([None, source.randint(1, 1000)]),
+            f"{source.choice(list(Intent))} {source.choice(list(PriorityClass))}",
+            source.choice([1, 1, 3]),
+            streamed=source.random() < 0.5,
+        )
+        for _ in range(60)
+    ]
+    trace.sort(key=lambda request: request.at_seconds)
+    assert broken(crowded("shared", copies, blocks=seed % 2 == 0), trace, clients) == ()
 
 
 @pytest.mark.slow

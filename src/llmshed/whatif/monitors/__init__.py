@@ -14,8 +14,10 @@ where *one prompt* is the largest of bulk that was seen, since what the floor ow
 
 **Priority.** No refusal of a rank is one that removing lower ranks would have cured. With all that waits counted as
 ahead of it the request does not fit; without the lower ranks among those that wait, and without what was dispatched of
-them since it came, it would. Excepted are bulk inside its floor, what was dispatched before it came, and whoever may
-hold a shadow reservation: a request that has waited for half its longest wait, or bulk whose floor covers it.
+them since it came, it would. Who comes back before the time that it was told is given the old reason, whatever room
+there is, and not judged. Excepted are replicas that prompts may keep busy, bulk inside its floor, what was dispatched
+before it came, and whoever may hold a shadow reservation: a request that has waited for half its longest wait, or bulk
+whose floor covers it.
 
 **Idle.** No replica stands idle for longer than a second and the time of the longest prompt, which a prefill window may
 still owe, while a request waits that it could hold. Where only bulk waits on a shared replica that time is the one of

@@ -22,7 +22,8 @@ def could_be_cured(sight: Sight, asked: Seen, now: float) -> bool:
     # A shadow reservation keeps its room: there is one on each replica, and which of them it is nobody tells.
     holders = _holders(sight, lower, accounts, now)
     ahead = [seen for seen in others if seen.rank <= asked.rank or seen in holders]
-    return fits(accounts, newer, ahead, asked)
+    unhindered = [account for account in accounts if not _prompts_keep_out(sight, account, asked, now)]
+    return fits(unhindered, newer, ahead, asked)
 
 
 def could_have_a_place(sight: Sight, asked: Seen, now: float) -> bool:
@@ -51,6 +52,12 @@ def _queues(sight: Sight, asked: Seen, now: float) -> Iterator[tuple[str, list[S
         lower = [seen for seen in queued if seen.rank > asked.rank]
         holders = _holders(sight, lower, [one for one in accounts if one.spec.pool == name], now)
         yield name, queued, [seen for seen in queued if seen.rank <= asked.rank or seen in holders]
+
+
+def _prompts_keep_out(sight: Sight, account: Account, asked: Seen, now: float) -> bool:
+    share_seconds = sight.policy.lanes[asked.lane].engine_share_seconds
+    beside = account.shared and asked.lane is Lane.BULK
+    return account.prompts.keep_out(asked.input_tokens, account.budget, share_seconds, now, beside=beside)
 
 
 def _newer(sight: Sight, account: Account, asked: Seen) -> set[int]:

@@ -35,14 +35,18 @@ def fits(accounts: Iterable[Account], without: Collection[int], ahead: Iterable[
     Args:
         accounts: the replicas that may take it.
         without: charged requests that are taken to be away.
-        ahead: waiting requests that go before it, in their order: each is put where most tokens are free, since a gate
-            does not tell where it would go, and where it fits nowhere all of that replica's room waits for it.
+        ahead: waiting requests that go before it, in their order: each is put where most tokens are free of the rooms
+            that take it, since a gate does not tell where it would go. Where none takes it, one of a better rank keeps
+            all rooms, since nobody passes it; any other one that where most tokens are free.
         asked: the request.
     """
     rooms = [_room(account, without) for account in accounts]
     for one in ahead:
+        taking = [room for room in rooms if room.takes(one)]
+        if not taking and one.rank < asked.rank:
+            return False
         if rooms:
-            max(rooms, key=lambda room: room.tokens).take(one)
+            max(taking or rooms, key=lambda room: room.tokens).take(one)
     return any(room.takes(asked) for room in rooms)
 
 

@@ -11,6 +11,7 @@ from llmshed.admission.events import (
     BudgetChanged,
     Cancelled,
     Event,
+    FirstToken,
     NotSent,
     PolicyChanged,
     ReplicaDown,
@@ -20,6 +21,7 @@ from llmshed.admission.events import (
 from llmshed.admission.policy import AdmissionPolicy, PoolPolicy, ReplicaBudget, ReplicaSpec
 from llmshed.admission.request import Lane, PriorityClass, Request, service_rank
 from llmshed.admission.verdict import Verdict
+from llmshed.whatif.monitors.prompts import Prompts
 
 HOLDS_SHADOW_AFTER_RATIO = 0.5
 """Part of its longest wait after which a waiting request may hold a shadow reservation."""
@@ -95,6 +97,7 @@ class Account:
     reserved_tokens: int = 0
     charges: dict[int, Seen] = field(default_factory=dict)
     bulk: deque[BulkDispatch] = field(default_factory=deque)
+    prompts: Prompts = field(default_factory=Prompts)
 
     @property
     def bulk_tokens(self) -> int:
@@ -128,6 +131,8 @@ class Sight:
                 self.requests[request.key] = Seen(request, self._next_order(), now)
             case NotSent(key):
                 self.requests[key].resent = True
+            case FirstToken(key):
+                self._prompt_over(key)
             case Cancelled(key) if key in self.waiting:
                 del self.waiting[key], self.requests[key]
             case ReplicaUp(spec):
@@ -152,6 +157,7 @@ class Sight:
                 self.waiting.pop(key, None)
                 self.requests.pop(key, None)
             case Released(key, replica):
+                self._prompt_over(key)
                 seen = self.accounts[replica].charges.pop(key)
                 self.accounts[replica].reserved_tokens -= seen.tokens
                 if seen.resent:
@@ -196,7 +202,12 @@ class Sight:
             account.bulk.append(BulkDispatch(key, seen.dispatched_order, now, seen.input_tokens, within))
             self._forget_bulk(account)
         account.charges[key] = seen
+        account.prompts.give(key, seen.input_tokens, seen.lane, account.budget, now)
         account.reserved_tokens += seen.tokens
+
+    def _prompt_over(self, key: int) -> None:
+        for account in self.accounts.values():
+            account.prompts.seen(key)
 
     def _forget_bulk(self, account: Account) -> None:
         """Drop dispatches that were before everybody who waits."""

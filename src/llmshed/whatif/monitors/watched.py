@@ -1,6 +1,7 @@
 """A gate that is watched by all monitors."""
 
 from llmshed.admission.actions import Action, Dispatch, Evict, Refuse, Released
+from llmshed.admission.echo import Arrival
 from llmshed.admission.events import Event
 from llmshed.admission.policy import AdmissionPolicy, ReplicaSpec
 from llmshed.admission.reasons import Reason
@@ -57,6 +58,8 @@ class WatchedGate:
         return (*self._gate.check(), *new)
 
     def _judge(self, seen: Seen, verdict: Verdict, reason: Reason, now: float) -> None:
+        if verdict.arrival is Arrival.EARLY and verdict.delay is None:
+            return  # it came before the time that it was told, so that room is not for it: the reason is the old one
         self.judged += 1
         seen.told(verdict)
         if reason in FOR_FLOOR and seen.lane is Lane.INTERACTIVE:

@@ -5,10 +5,11 @@ import pytest
 from fakes.scripted_gate import Stage, policy_of, spec_of
 from llmshed.admission.actions import Dispatch, Released
 from llmshed.admission.budget import Equation
+from llmshed.admission.echo import Arrival
 from llmshed.admission.events import BudgetChanged, Cancelled, NotSent, ReplicaDown, Tick
 from llmshed.admission.reasons import Reason
 from llmshed.admission.request import Lane, PriorityClass
-from llmshed.admission.verdict import WindowTerms
+from llmshed.admission.verdict import DelayTerms, WindowTerms
 
 HIGH, NORMAL, LOW = PriorityClass
 BULK = Lane.BULK
@@ -40,6 +41,38 @@ def test_lower_work_that_waits_is_not_ahead() -> None:
     assert stage.refuse(4, 1.0, 3000) != ()
     assert stage.refuse(5, 1.0, 7000) == (), "it does not fit without them either"
     assert stage.refuse(6, 1.0, 1500) == (), "there was room behind them: they are no cause"
+
+
+def test_who_comes_back_before_its_time_is_told_the_old_reason_which_is_no_promise() -> None:
+    stage = Stage()
+    stage.run(1, 0.0, 4000)
+    stage.wait(2, 0.0, 4000, rank=LOW)
+    assert stage.refuse(3, 1.0, 3000, arrival=Arrival.EARLY) == ()
+    assert stage.watched.judged == 0
+    weighed = DelayTerms(0, 0, 9.0, 0.0, 1.0, 1.0, 9.0, 0.1)
+    assert stage.refuse(4, 1.0, 3000, arrival=Arrival.EARLY, delay=weighed) != (), "it was decided on anew"
+    assert stage.refuse(5, 1.0, 3000, arrival=Arrival.REPEAT) != (), "it came when it was told"
+
+
+def test_a_better_rank_that_fits_nowhere_keeps_all_rooms() -> None:
+    """One replica has seats, the other tokens; nobody passes who waits for both."""
+    stage = Stage(specs=(spec_of("a", hard_cap_sequences=1), spec_of("b")))
+    stage.run(1, 0.0, 5500, replica="a")
+    stage.run(2, 0.0, 7000, replica="b")
+    stage.wait(3, 0.0, 4000, rank=HIGH)
+    stage.wait(4, 0.0, 2000, rank=LOW)
+    assert stage.refuse(5, 1.0, 2000) == ()
+
+
+def test_who_goes_ahead_is_put_where_there_is_room_for_it() -> None:
+    """Most tokens are free where no seat is."""
+    stage = Stage(specs=(spec_of("a", hard_cap_sequences=1), spec_of("b")))
+    stage.run(1, 0.0, 1000, replica="a")
+    stage.run(2, 0.0, 6000, replica="b")
+    stage.wait(3, 0.0, 2000, rank=HIGH)
+    stage.wait(4, 0.0, 2000, rank=LOW)
+    assert stage.refuse(5, 1.0, 3000) == (), "of 4,000 the first takes 2,000"
+    assert stage.refuse(6, 1.0, 2000) != (), "the rest is room for it but for the last"
 
 
 def test_one_holder_of_a_shadow_reservation_is_ahead() -> None:
