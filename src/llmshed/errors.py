@@ -45,6 +45,12 @@ class ProfileError(LlmshedError):
     exit_code = ExitCode.CONFIG
 
 
+class LadderError(LlmshedError):
+    """A ladder file breaks its schema or contradicts itself, or a configuration cannot apply it."""
+
+    exit_code = ExitCode.CONFIG
+
+
 class ReplicaFileError(LlmshedError):
     """A file that describes a simulated replica breaks its schema or contradicts itself."""
 

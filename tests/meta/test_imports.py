@@ -29,6 +29,7 @@ FLOORS = {
     "workload": 1,
     "diagnosis": 1,
     "calibration": 1,
+    "ladder": 1,
     "profile": 0,
     "config": 0,
     "errors": 0,

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from llmshed.admission.request import Intent, Lane, PriorityClass
+from llmshed.ladder.model import Ladder
 
 UNCALIBRATED = "uncalibrated"
 """Told instead of a profile's name and version while a replica has none."""
@@ -153,12 +154,13 @@ class ReplicaSpec:
 
 @dataclass(frozen=True, slots=True)
 class PoolPolicy:
-    """Replicas of one model that serve the same lanes."""
+    """Replicas of one model that serve the same lanes, and the ladder by which they degrade; None for none."""
 
     name: str
     model: str
     aliases: frozenset[str]
     lanes: frozenset[Lane]
+    ladder: Ladder | None = None
 
     @property
     def shared(self) -> bool:

@@ -68,6 +68,9 @@ class Request:
         continuing: whether it goes on with a conversation that this gateway served, which a client's word never makes.
         fingerprint: keyed hash of tenant and body, by which a repeat of the same request is known; None: not known.
         declared_repeats: how many tries the client says it made before this one, >= 0.
+        degradations: ladder actions that changed it before it was counted, in the order of their rungs.
+        moved_from: name of the pool that it was meant for, if a rung sent it to another one; None otherwise.
+        declines_degrading: whether its client would rather be refused than be answered otherwise than it asked.
     """
 
     key: int
@@ -87,6 +90,9 @@ class Request:
     continuing: bool = False
     fingerprint: str | None = None
     declared_repeats: int = 0
+    degradations: tuple[str, ...] = ()
+    moved_from: str | None = None
+    declines_degrading: bool = False
 
     @property
     def sequences(self) -> int:

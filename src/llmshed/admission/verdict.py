@@ -123,6 +123,7 @@ class Verdict:
         window: the prefill window of the replica that was asked; None where none was.
         queue: the lane's queue in the pool that was asked; None where none was.
         arrival: whether the request was seen before; None where nobody looked.
+        degradations: ladder actions that change its answer, in the order of their rungs.
     """
 
     decision: Decision
@@ -144,6 +145,7 @@ class Verdict:
     window: WindowTerms | None = None
     queue: QueueTerms | None = None
     arrival: Arrival | None = None
+    degradations: tuple[str, ...] = ()
 
     @property
     def status(self) -> int:
