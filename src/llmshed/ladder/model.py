@@ -162,7 +162,7 @@ class Windowing(Settings):
 
 
 class Ladder(Settings):
-    """One version of one agreed ladder, valid in itself; whether it goes with a configuration is told where that is read."""
+    """One version of one agreed ladder, valid in itself; whether it suits a configuration is told elsewhere."""
 
     schema_: Annotated[Literal["llmshed.ladder/1"], Field(alias="schema")]
     """Version of this format."""
