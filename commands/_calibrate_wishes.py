@@ -1,6 +1,7 @@
 """What `llmshed calibrate` was asked for, and the plan that follows from it for one replica."""
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from llmshed.engines.base import EngineInfo
     from llmshed.profile.sections import Lanes
 
+_WHOLE = re.compile(r"-?[0-9]{1,15}")
 FIRST_LEVEL_RATIO = 0.1
 """Part of the KV cache with which the first sweep begins: nothing that is tuned breaks there."""
 
@@ -179,7 +181,7 @@ def declared_facts(texts: list[str] | None) -> "DeclaredFacts":
         if not sign or name not in DeclaredFacts.model_fields:
             names = ", ".join(DeclaredFacts.model_fields)
             raise typer.BadParameter(f"--declare {text!r}: must be NAME=VALUE, where NAME is one of {names}")
-        facts[name] = int(value) if value.isdigit() and name.endswith(("_tokens", "_count")) else value
+        facts[name] = int(value) if name.endswith(("_tokens", "_count")) and _WHOLE.fullmatch(value) else value
     try:
         return DeclaredFacts.model_validate(facts)
     except ValidationError as error:

@@ -50,6 +50,8 @@ def shop() -> Iterator[str]:
         (("--declare", "gpu"), "--declare 'gpu': must be NAME=VALUE"),
         (("--declare", "colour=red"), "where NAME is one of model_revision"),
         (("--declare", "gpu_count=many"), "--declare gpu_count:"),
+        (("--declare", "gpu_count=-1"), "--declare gpu_count: Input should be greater than or equal to 1"),
+        (("--declare", "gpu_count=\u00b2"), "--declare gpu_count: Input should be a valid integer"),
         (("--max-duration", "1"), "10"),
         (("--resume", "x.journal.jsonl", "--mix", "1/1"), "--resume: the journal says what is sent"),
         (("--resume", "x.journal.jsonl", "--max-duration", "60"), "--resume: the journal says what is sent"),

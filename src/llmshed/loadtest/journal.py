@@ -108,21 +108,29 @@ def read_journal(content: bytes) -> tuple[dict[str, Any], list[Entry]]:
         JournalError: it is none, or of another version.
     """
     lines = content.split(b"\n")
+    header = _parsed(lines[0])
+    if not isinstance(header, dict) or header.get("schema") != SCHEMA:
+        raise JournalError(f"this is no journal of a calibration ({SCHEMA})")
+    return header, list(_entries(lines))
+
+
+def _parsed(line: bytes) -> Any:
+    """Return what a line holds; None where it holds no JSON."""
     try:
-        header = orjson.loads(lines[0])
-        if not isinstance(header, dict) or header.get("schema") != SCHEMA:
-            raise JournalError(f"this is no journal of a calibration ({SCHEMA})")
-        return header, list(_entries(lines))
-    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
-        raise JournalError(f"this is no journal of a calibration: {error}") from None
+        return orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
 
 
 def _entries(lines: list[bytes]) -> Iterator[Entry]:
     ends_at = len(lines[0]) + 1
-    for line in lines[1:-1]:  # behind the last line break is nothing, or a line that broke off
-        told = orjson.loads(line)
+    for number, line in enumerate(lines[1:-1], 2):  # behind the last line break is nothing, or a line that broke off
+        told = _parsed(line)
         ends_at += len(line) + 1
-        yield Entry(told["now"], _event(told), ends_at)
+        try:
+            yield Entry(float(told["now"]), _event(told), ends_at)
+        except (KeyError, TypeError, ValueError):
+            raise JournalError(f"this is no journal of a calibration: line {number} is none of its events") from None
 
 
 def _written(event: Event) -> dict[str, Any]:

@@ -55,6 +55,7 @@ def test_a_last_line_that_broke_off_is_left_out(tmp_path: Path) -> None:
         b"",
         b"[budget]\n",
         b"{}\n",
+        b"\x7fELF\x02\x01\x01\x00\n\xff\xd8\n",
         b'{"schema":"llmshed.calibration/2"}\n',
         b'{"schema":"llmshed.calibration/1"}\n{"now":1}\n',
         b'{"schema":"llmshed.calibration/1"}\n{"now":1,"event":"slept"}\n',
@@ -64,6 +65,15 @@ def test_a_last_line_that_broke_off_is_left_out(tmp_path: Path) -> None:
 def test_another_file_is_no_journal(content: bytes) -> None:
     with pytest.raises(JournalError, match="this is no journal of a calibration"):
         read_journal(content)
+
+
+def test_what_is_told_of_another_file_are_words_of_ours() -> None:
+    with pytest.raises(JournalError) as binary:
+        read_journal(b"\x7fELF\xff\n")
+    assert str(binary.value) == "this is no journal of a calibration (llmshed.calibration/1)"
+    with pytest.raises(JournalError) as torn:
+        read_journal(b'{"schema":"llmshed.calibration/1"}\n{"now":1,"event":"woken"}\n\xff\n')
+    assert str(torn.value) == "this is no journal of a calibration: line 3 is none of its events"
 
 
 def test_a_full_disk_is_told(tmp_path: Path) -> None:
