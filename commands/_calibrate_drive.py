@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import signal
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,6 +9,8 @@ from llmshed.loadtest.driver import run
 from llmshed.loadtest.meter import Meter
 from llmshed.loadtest.sender import ReplicaSender
 from llmshed.loadtest.watchful import DisturbedError, WatchfulSender
+
+from ._signals import cancel_in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -75,15 +76,13 @@ async def drive(
 
 
 def in_loop(main: "Coroutine[Any, Any, T]") -> T:
-    """Run a coroutine to its end; SIGTERM cancels it as Ctrl-C does."""
+    """Run a coroutine to its end; SIGTERM and SIGHUP cancel it as Ctrl-C does."""
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(_ending(main))
 
 
 async def _ending(main: "Coroutine[Any, Any, T]") -> T:
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    if task is not None:
-        loop.add_signal_handler(signal.SIGTERM, task.cancel)
+    cancel_in_order()
     return await main
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import signal
 import sys
 from dataclasses import dataclass
 from itertools import takewhile
@@ -19,6 +18,7 @@ from ._replay_progress import progress
 from ._replay_samples import SampleFile
 from ._replay_target import Address, Reached, reached
 from ._replay_wishes import Pace
+from ._signals import cancel_in_order
 from ._whatif_pace import pace_of
 from ._whatif_traffic import Part, Traffic, opened_traffic
 
@@ -137,7 +137,7 @@ async def _replay(wishes: Wishes, traffic: Traffic) -> Replayed:
     from llmshed.loadtest.tally import Tally
 
     clock = SystemClock()
-    _end_on_termination()
+    cancel_in_order()
     known = traffic.summary.with_ceiling or traffic.format.tells_endings
     rule = wishes.ceiling or (CeilingRule.ASKED if known else CeilingRule.POW2)
     async with reached(wishes.address, clock, wishes.seed) as target:
@@ -197,13 +197,6 @@ async def _yardstick(wishes: Wishes, traffic: Traffic, target: Reached) -> "Yard
     least = target.client.prompts.least_tokens
     sizes = [max(least, round(quantiles[share])) for share in PROBE_SHARES]
     return await probed(target.client, wishes.tpot_seconds, sizes)
-
-
-def _end_on_termination() -> None:
-    """Let SIGTERM end the run as Ctrl-C does."""
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    if task is not None:
-        loop.add_signal_handler(signal.SIGTERM, task.cancel)
 
 
 def _loop_factory() -> "Callable[[], asyncio.AbstractEventLoop] | None":

@@ -20,11 +20,11 @@ SCHEMA = "llmshed.sanitize/1"
 
 
 def sanitize_log(log: str, output: Path, *, as_json: bool) -> None:
-    """Write what is left of a log, read it again, and tell what it holds; a file that fails the proof is removed.
+    """Write what is left of a log, read it again, and tell what it holds; no file is left that is empty or fails.
 
     Raises:
         MissingInputError: the log cannot be read.
-        TraceError: the log is none, or the proof fails.
+        TraceError: the log is none or holds no request, or the proof fails.
         OutputError: the file cannot be written.
     """
     from llmshed.workload.readers.decision_log import read_logged
@@ -39,6 +39,7 @@ def sanitize_log(log: str, output: Path, *, as_json: bool) -> None:
             lines = sanitized(read_logged(chunks()), secrets.token_bytes(KEY_BYTES))
             _write(beside, lines)
             proof = prove(_read(beside), chunks())
+            _see_requests(proof)
             beside.replace(place)
         except TraceError as error:
             raise TraceError(f"{log}: {error}") from None
@@ -47,6 +48,11 @@ def sanitize_log(log: str, output: Path, *, as_json: bool) -> None:
         finally:
             beside.unlink(missing_ok=True)
     _tell(output, proof, as_json=as_json)
+
+
+def _see_requests(proof: "Proof") -> None:
+    if not proof.requests:
+        raise TraceError("it holds no request, so there is nothing to keep")
 
 
 def _write(path: Path, lines: Iterator[str]) -> None:

@@ -66,14 +66,38 @@ def check_wishes(source: str | None, to: str | None, output: Path | None, sample
     return source, read_address("--to", to)
 
 
-def check_sanitize(log: str, output: Path | None, source: str | None, to: str | None) -> tuple[str, Path]:
+SANITIZES = frozenset({"sanitize", "output", "quiet", "as_json"})
+"""Parameters of a run that sends nothing; all others are of one that does."""
+
+
+def typed(context: typer.Context) -> list[str]:
+    """Return what was typed of a run that sends, by the names that people type."""
+    return [
+        param.opts[0] if param.opts[0].startswith("-") else param.opts[0].upper()
+        for param in context.command.params
+        if param.name is not None and param.name not in SANITIZES and _was_typed(context, param.name)
+    ]
+
+
+def _was_typed(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def check_sanitize(log: str, output: Path | None, sending: list[str]) -> tuple[str, Path]:
     """Return the log and the file to write.
 
+    Args:
+        log: the log.
+        output: the file.
+        sending: what was typed beside them, of a run that sends.
+
     Raises:
-        typer.BadParameter: the file is missing, or the log itself, or there is something to send beside it.
+        typer.BadParameter: the file is missing, or the log itself, or something was typed that nothing comes of.
     """
-    if source is not None or to is not None:
-        raise typer.BadParameter("--sanitize sends nothing: SOURCE and --to belong to a run of its own")
+    if sending:
+        belong = "belongs" if len(sending) == 1 else "belong"
+        raise typer.BadParameter(f"--sanitize sends nothing: {', '.join(sending)} {belong} to a run of its own")
     if output is None or str(output) in {"-", ""}:
         raise typer.BadParameter("--sanitize needs --output FILE, which is read again afterwards")
     if log == "-":

@@ -25,5 +25,18 @@ def ending_in_order() -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL)
 
 
+def cancel_in_order() -> None:
+    """Have SIGTERM and SIGHUP cancel the task that calls this, as Ctrl-C does under `asyncio.Runner`.
+
+    Theirs is its loop, which is closed with it. One that is ignored (`nohup`) stays so.
+    """
+    import asyncio
+
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    for number in _ENDING:
+        if task is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, task.cancel)
+
+
 def _end(number: int, _frame: FrameType | None) -> NoReturn:
     raise SystemExit(128 + number)

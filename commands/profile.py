@@ -9,6 +9,9 @@ import typer
 from . import _options, _output, _profile_verify
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from llmshed.config.pools import PoolSettings
     from llmshed.profile import Profile
 
 app = typer.Typer(
@@ -120,17 +123,17 @@ def list_(
 
     from ._profile_files import search
 
-    used: dict[str, tuple[str, ...]] = {}
+    pairs = _options.overrides(settings)
+    pools: Sequence[PoolSettings] = ()
     try:
         file = _options.config_path(config)
     except ConfigError:
+        if pairs:
+            raise
         folder = Path()  # without a configuration no pool uses any
     else:
-        folder = file.parent
-        for pool in read_config(file, os.environ, _options.overrides(settings)).config.pools:
-            if pool.profile is not None:
-                used[pool.profile] = (*used.get(pool.profile, ()), pool.name)
-    found = list(search((folder, folder / "profiles"), used))
+        folder, pools = file.parent, read_config(file, os.environ, pairs).config.pools
+    found = list(search((folder, folder / "profiles"), pools))
     if as_json:
         rows = [
             {

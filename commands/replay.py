@@ -13,6 +13,7 @@ MOST_REQUESTS = 1_000_000_000
 
 
 def replay(
+    context: typer.Context,
     source: Annotated[
         str | None,
         typer.Argument(
@@ -118,12 +119,12 @@ def replay(
 
     Example: llmshed replay decisions.jsonl --to http://127.0.0.1:8080 --speed 2 --clients sdk
     """
-    from ._replay_wishes import check_sanitize, check_wishes, read_pace
+    from ._replay_wishes import check_sanitize, check_wishes, read_pace, typed
 
     if sanitize is not None:
         from ._replay_sanitize import sanitize_log
 
-        sanitize_log(*check_sanitize(sanitize, output, source, to), as_json=as_json)
+        sanitize_log(*check_sanitize(sanitize, output, typed(context)), as_json=as_json)
         return
     name, url = check_wishes(source, to, output, samples)
     from llmshed.loadtest.plan import Lengths, Prefixes

@@ -51,6 +51,12 @@ class TestShow:
         assert (ran.exit_code, ran.stdout) == (78, "")
         assert ran.stderr == "llmshed: no.toml: cannot be read: No such file or directory\n"
 
+    @pytest.mark.usefixtures("here")
+    def test_a_name_of_nothing_is_no_file(self, cli: Cli) -> None:
+        for command in (("show", ""), ("diff", "simulated", "")):
+            ran = cli("profile", *command)
+            assert (ran.exit_code, ran.stderr) == (78, "llmshed: '' names no file\n")
+
 
 class TestCheck:
     def test_a_sound_one_is_told_with_what_it_leaves_open(self, cli: Cli, here: Path) -> None:
@@ -148,6 +154,21 @@ class TestList:
             "measured@7",
             "simulated@1",
         ]
+
+    def test_pools_of_simulated_replicas_use_the_one_that_ships(self, cli: Cli, here: Path) -> None:
+        (here / "llmshed.toml").write_text(
+            '[[pools]]\nname = "toy"\nreplicas = [{ name = "a", url = "simulated:" }]\n'
+            '[[pools]]\nname = "real"\nreplicas = [{ name = "b", url = "http://127.0.0.1:9" }]\n'
+        )
+        told = cli("profile", "list", "--json").json()["profiles"]
+        assert [(one["profile"], one["pools"]) for one in told] == [("simulated@1", ["toy"])]
+
+    @pytest.mark.usefixtures("here")
+    def test_a_setting_is_looked_at_also_without_a_configuration(self, cli: Cli) -> None:
+        ran = cli("profile", "list", "--set", "foo")
+        assert (ran.exit_code, ran.stdout) == (64, "")
+        assert "'foo': must be PATH=VALUE" in ran.stderr
+        assert cli("profile", "list", "--set", "server.listen=127.0.0.1:1").exit_code == 78
 
     @pytest.mark.usefixtures("here")
     def test_a_configuration_that_is_named_has_to_be_there(self, cli: Cli) -> None:

@@ -126,7 +126,8 @@ class TestAReplica:
         assert (ran.exit_code, ran.stdout) == (74, "")
         assert "llmshed: --samples /dev/full: cannot be written: No space left on device\n" in ran.stderr
 
-    def test_ctrl_c_ends_it_with_what_was_measured(self, replica: str, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+    def test_it_is_ended_with_what_was_measured(self, replica: str, tmp_path: Path, number: signal.Signals) -> None:
         path, samples = tmp_path / "long.csv", tmp_path / "samples.csv"
         path.write_text(azure(requests=200, gap_seconds=0.2))
         options = ("--to", replica, "--no-probe", "--force", "--json", "--samples", str(samples))
@@ -135,7 +136,7 @@ class TestAReplica:
             while process.poll() is None and not (samples.exists() and samples.read_text("utf-8").count("\n") > 2):
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(0.05)
-            process.send_signal(signal.SIGINT)
+            process.send_signal(number)
             out, _ = process.communicate(timeout=30)
         assert process.returncode == 130
         told = orjson.loads(out)
@@ -167,7 +168,12 @@ class TestMistakes:
             (("trace.csv", "--to", NOWHERE, "-o", "x"), "--output is where --sanitize writes"),
             (("--sanitize", "log"), "--sanitize needs --output FILE"),
             (("--sanitize", "-", "-o", "x"), "the log is read twice"),
-            (("trace.csv", "--sanitize", "log", "-o", "x"), "--sanitize sends nothing"),
+            (("trace.csv", "--sanitize", "log", "-o", "x"), "--sanitize sends nothing: SOURCE belongs to a run"),
+            (
+                ("--sanitize", "log", "-o", "x", "--to", NOWHERE, "--rate", "5", "--replica", "--no-probe"),
+                "--sanitize sends nothing: --to, --gateway, --rate, --probe belong to a run of its own",
+            ),
+            (("--sanitize", "log", "-o", "x", "--seed", "0"), "--sanitize sends nothing: --seed belongs"),
         ],
     )
     def test_options_that_contradict_each_other_are_usage(self, cli: Cli, options: tuple[str, ...], said: str) -> None:
@@ -225,6 +231,14 @@ class TestSanitizing:
         ran = cli("replay", "--sanitize", log, "-o", out)
         assert ran.exit_code == 65
         assert [path.name for path in tmp_path.iterdir()] == ["trace.csv"]
+
+    def test_a_log_of_no_request_leaves_nothing(self, cli: Cli, tmp_path: Path) -> None:
+        log, out = tmp_path / "decisions.jsonl", tmp_path / "lengths.csv"
+        log.write_bytes(b"")
+        ran = cli("replay", "--sanitize", log, "-o", out)
+        assert (ran.exit_code, ran.stdout) == (65, "")
+        assert ran.stderr == f"llmshed: {log}: it holds no request, so there is nothing to keep\n"
+        assert [path.name for path in tmp_path.iterdir()] == ["decisions.jsonl"]
 
     def test_a_place_that_cannot_be_written_is_told(self, cli: Cli, tmp_path: Path) -> None:
         log = tmp_path / "decisions.jsonl"
