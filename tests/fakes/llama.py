@@ -35,11 +35,22 @@ class Llama:
 
 
 @contextmanager
-def llama(folder: Path, *, slots: int = 4, context_tokens: int = 1024) -> Iterator[Llama]:
-    """Run a server whose slots hold so many tokens each; skips the test where it cannot be installed."""
+def llama(
+    folder: Path, *, slots: int = 4, context_tokens: int = 1024, width: int = 64, layers: int = 2
+) -> Iterator[Llama]:
+    """Run a server whose slots hold so many tokens each; skips the test where it cannot be installed.
+
+    Args:
+        folder: empty, for the model.
+        slots: sequences at once.
+        context_tokens: of each.
+        width: of the model, a multiple of 64; with `layers` it says how long a step takes.
+        layers: of the model.
+    """
     python = LLAMA.made() / "bin" / "python"
     port = free_port()
-    command: list[str | Path] = [python, SCRIPT, folder, str(port), str(slots), str(context_tokens)]
+    numbers = (port, slots, context_tokens, width, layers)
+    command: list[str | Path] = [python, SCRIPT, folder, *map(str, numbers)]
     with (folder / "llama.log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
         try:
             url = f"http://127.0.0.1:{port}"

@@ -1,4 +1,6 @@
-"""Makes a tiny model and serves it by llama.cpp's own server: `llama_run.py FOLDER PORT SLOTS CONTEXT_TOKENS`.
+"""Makes a tiny model and serves it by llama.cpp's own server.
+
+`llama_run.py FOLDER PORT SLOTS CONTEXT_TOKENS WIDTH LAYERS`: a wider model with more layers takes longer for a step.
 
 It runs in an environment that holds llama.cpp (xllamacpp) and little else. The model is a Llama of random weights whose
 tokenizer was trained on the texts of this repository, so nothing is downloaded; FOLDER gets it in llama.cpp's form and
@@ -13,7 +15,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-VOCABULARY_SIZE, WIDTH, LAYERS, MODEL_CONTEXT_TOKENS = 2048, 64, 2, 8192
+VOCABULARY_SIZE, HEAD_SIZE, MODEL_CONTEXT_TOKENS = 2048, 64, 8192
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 TEMPLATE = (
     "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\\n' + m['content'] + '<|im_end|>' + '\\n' }}{% endfor %}"
@@ -42,8 +44,8 @@ def make_tokenizer(folder: Path) -> dict[str, Any]:
     return model
 
 
-def make_model(folder: Path) -> Path:
-    """Write the model file, with a tokenizer of its own."""
+def make_model(folder: Path, width: int, layers: int) -> Path:
+    """Write the model file, with a tokenizer of its own; the width is a whole multiple of `HEAD_SIZE`."""
     numpy, gguf = importlib.import_module("numpy"), importlib.import_module("gguf")
     tokenizer = make_tokenizer(folder)
     words = sorted(tokenizer["vocab"], key=tokenizer["vocab"].get)
@@ -55,12 +57,12 @@ def make_model(folder: Path) -> Path:
     file = folder / "tiny.gguf"
     writer = gguf.GGUFWriter(str(file), "llama")
     writer.add_context_length(MODEL_CONTEXT_TOKENS)
-    writer.add_embedding_length(WIDTH)
-    writer.add_block_count(LAYERS)
-    writer.add_feed_forward_length(3 * WIDTH)
-    writer.add_head_count(1)
-    writer.add_head_count_kv(1)
-    writer.add_rope_dimension_count(WIDTH)
+    writer.add_embedding_length(width)
+    writer.add_block_count(layers)
+    writer.add_feed_forward_length(3 * width)
+    writer.add_head_count(width // HEAD_SIZE)
+    writer.add_head_count_kv(width // HEAD_SIZE)
+    writer.add_rope_dimension_count(HEAD_SIZE)
     writer.add_rope_freq_base(10_000.0)
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_vocab_size(len(words))
@@ -73,14 +75,14 @@ def make_model(folder: Path) -> Path:
     writer.add_eos_token_id(2)
     writer.add_add_bos_token(value=False)
     writer.add_chat_template(TEMPLATE)
-    writer.add_tensor("token_embd.weight", weights(len(words), WIDTH))
-    writer.add_tensor("output_norm.weight", numpy.ones(WIDTH, numpy.float32))
-    square, wide = (WIDTH, WIDTH), (3 * WIDTH, WIDTH)
+    writer.add_tensor("token_embd.weight", weights(len(words), width))
+    writer.add_tensor("output_norm.weight", numpy.ones(width, numpy.float32))
+    square, wide = (width, width), (3 * width, width)
     shapes = {"attn_q": square, "attn_k": square, "attn_v": square, "attn_output": square, "ffn_gate": wide}
-    shapes |= {"ffn_up": wide, "ffn_down": (WIDTH, 3 * WIDTH)}
-    for layer in range(LAYERS):
+    shapes |= {"ffn_up": wide, "ffn_down": (width, 3 * width)}
+    for layer in range(layers):
         for name in ("attn_norm", "ffn_norm"):
-            writer.add_tensor(f"blk.{layer}.{name}.weight", numpy.ones(WIDTH, numpy.float32))
+            writer.add_tensor(f"blk.{layer}.{name}.weight", numpy.ones(width, numpy.float32))
         for name, shape in shapes.items():
             writer.add_tensor(f"blk.{layer}.{name}.weight", weights(*shape))
     writer.write_header_to_file()
@@ -111,6 +113,7 @@ def serve(model: Path, port: int, slots: int, context_tokens: int) -> Any:
 if __name__ == "__main__":
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    folder, numbers = Path(sys.argv[1]), map(int, sys.argv[2:])
-    server = serve(make_model(folder), *numbers)
+    folder = Path(sys.argv[1])
+    port, slots, context_tokens, width, layers = map(int, sys.argv[2:])
+    server = serve(make_model(folder, width, layers), port, slots, context_tokens)
     stop.wait()
