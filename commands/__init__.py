@@ -9,7 +9,20 @@ import typer
 from llmshed import __version__
 from llmshed.errors import ExitCode, LlmshedError
 
-from . import calibrate, classify, config, man, profile, replay, serve, simulate, tokenize_, whatif
+from . import (
+    calibrate,
+    classify,
+    config,
+    dashboard,
+    man,
+    profile,
+    replay,
+    rules,
+    serve,
+    simulate,
+    tokenize_,
+    whatif,
+)
 from ._output import print_note
 from ._streams import escape_unwritable, forget_output, open_missing_streams, reader_left
 
@@ -31,6 +44,8 @@ app.command("calibrate", short_help="Measure what a replica carries.")(calibrate
 app.command("replay", short_help="Send traffic of a source's lengths.")(replay.replay)
 app.add_typer(config.app, name="config", short_help="Check and show settings, draw keys.")
 app.add_typer(profile.app, name="profile", short_help="Show, check, find, verify profiles.")
+app.command("rules", short_help="Print rules and alerts for Prometheus.")(rules.rules)
+app.command("dashboard", short_help="Print a dashboard for Grafana.")(dashboard.dashboard)
 app.command("man", short_help="Show a manual page.")(man.man)
 
 

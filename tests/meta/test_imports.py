@@ -30,6 +30,7 @@ FLOORS = {
     "diagnosis": 1,
     "calibration": 1,
     "ladder": 1,
+    "monitoring": 1,
     "profile": 0,
     "config": 0,
     "errors": 0,
