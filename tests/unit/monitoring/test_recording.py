@@ -1,5 +1,6 @@
 """The recording rules, evaluated by Prometheus on series whose figures can be worked out in the head."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from llmshed.monitoring.rule_file import rule_file
 RULES = rule_file(0.99, 0.9)
 
 
-def at(minutes: int, rule: str, samples: list[tuple[str, float]]) -> dict[str, Any]:
+def at(minutes: int, rule: str, samples: Sequence[tuple[str, float]]) -> dict[str, Any]:
     return {
         "expr": rule,
         "eval_time": f"{minutes}m",
