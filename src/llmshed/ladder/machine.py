@@ -122,6 +122,17 @@ class PoolLadder:
             return None
         return Step(self._pool, len(before), len(self._in_force), Cause.RELOADED, self.standing())
 
+    def back_in_seconds(self, number: int, now: float) -> float:
+        """Return the least time until a rung that is in force, by its number, can be out of force; >= 0."""
+        held = self._ladder.rung_number(self._hold.rung) or 0 if self._hold else 0
+        seconds = self._hold.until - now if self._hold and held >= number else 0.0
+        if number <= self._by_rule:
+            lower = self._ladder.rungs[number - 1 : self._by_rule - 1]
+            further = sum(self._damping.exit_windows(rung, self._ladder.windows) for rung in lower)
+            further += max(self._exit_windows() - self._calm - 1, 0)
+            seconds = max(seconds, self._ends_at - now + further * self._ladder.windows.window_seconds)
+        return max(seconds, 0.0)
+
     def next_wakeup(self) -> float:
         """Return the clock reading at which the window or the hold ends."""
         return self._ends_at if self._hold is None else min(self._ends_at, self._hold.until)

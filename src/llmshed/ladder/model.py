@@ -4,7 +4,7 @@ from datetime import date
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from llmshed.admission.request import CLASSES, PriorityClass
 from llmshed.config.base import ACCEPTED, FilePath, Name, Seconds, Settings, Share, Tokens
@@ -78,6 +78,16 @@ class EntrySignal(StrEnum):
     """Replicas of the pool that were up and are down."""
 
 
+def _no_utilisation(value: object) -> object:
+    """Refuse the one signal that is often asked for and tells no overload; what is accepted is told behind it."""
+    if isinstance(value, str) and ("util" in value.lower() or "gpu" in value.lower()):
+        raise ValueError(
+            "a GPU at 90 % may be healthily busy or thirty seconds from a full KV cache, so its utilisation tells no"
+            " overload; the queue's delay, the prefill backlog and the KV cache's use do"
+        )
+    return value
+
+
 class Scope(Settings):
     """`[rungs.scope]`: whom a rung touches; what is unset is no bound."""
 
@@ -94,7 +104,7 @@ class Scope(Settings):
 class Entry(Settings):
     """`[rungs.entry]`: for how long which signal has to be above what; each window counts whole."""
 
-    signal: Annotated[EntrySignal, Field(strict=False)] = EntrySignal.QUEUE_DELAY
+    signal: Annotated[EntrySignal, Field(strict=False), BeforeValidator(_no_utilisation)] = EntrySignal.QUEUE_DELAY
     """The signal."""
     above: Annotated[float, Field(ge=0, le=1e12)] | None = None
     """The bound, in the signal's unit; unset for the queue delay: the ladder's objective."""
@@ -106,7 +116,7 @@ class Exit(Settings):
     """`[rungs.exit]`: when the rung is left again."""
 
     below_ratio: Annotated[float, Field(gt=0, lt=1)] = 0.7
-    """Share of the entry's bound that the signal has to be below."""
+    """Share of the entry's bound that the signal has to be below; where the signal is not told, of the objective."""
     windows: Windows = 5
     """Windows in a row."""
 
