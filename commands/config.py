@@ -60,6 +60,7 @@ def show(
 @app.command(short_help="Print the JSON schema of llmshed.toml.")
 def schema(
     profile: Annotated[bool, typer.Option("--profile", help="Print the schema of profiles instead.")] = False,
+    ladder: Annotated[bool, typer.Option("--ladder", help="Print the schema of ladders instead.")] = False,
     as_json: _options.JsonOption = False,
 ) -> None:
     """Print the JSON schema of llmshed.toml, for editors.
@@ -70,9 +71,15 @@ def schema(
 
     from llmshed.config.display import json_schema
     from llmshed.config.settings import Config
+    from llmshed.ladder.model import Ladder
     from llmshed.profile import Profile
 
-    described = json_schema(Profile, "llmshed profile") if profile else json_schema(Config, "llmshed.toml")
+    if profile and ladder:
+        raise typer.BadParameter("--profile or --ladder: one schema is printed at a time")
+    if ladder:
+        described = json_schema(Ladder, "llmshed ladder")
+    else:
+        described = json_schema(Profile, "llmshed profile") if profile else json_schema(Config, "llmshed.toml")
     if as_json:
         _output.print_json("llmshed.config_schema/1", {"json_schema": described})
     else:

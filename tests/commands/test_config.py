@@ -157,10 +157,18 @@ class TestSchema:
         assert schema["title"] == "llmshed.toml"
         assert "listen" in schema["$defs"]["ServerSettings"]["properties"]
 
-    def test_the_shipped_schema_of_profiles_is_the_one_that_is_printed(self, cli: Any, repository: Path) -> None:
-        ran = cli("config", "schema", "--profile")
+    @pytest.mark.parametrize(("flag", "shipped"), [("--profile", "schema.json"), ("--ladder", "ladders/schema.json")])
+    def test_a_shipped_schema_is_the_one_that_is_printed(
+        self, cli: Any, repository: Path, flag: str, shipped: str
+    ) -> None:
+        ran = cli("config", "schema", flag)
 
-        assert (repository / "profiles" / "schema.json").read_text("utf-8") == ran.stdout
+        assert (repository / "profiles" / shipped).read_text("utf-8") == ran.stdout
+
+    def test_one_schema_is_printed_at_a_time(self, cli: Any) -> None:
+        ran = cli("config", "schema", "--profile", "--ladder")
+
+        assert (ran.exit_code, ran.stdout) == (64, "")
 
     def test_json_wraps_it(self, cli: Any) -> None:
         result = cli("config", "schema", "--json").json()

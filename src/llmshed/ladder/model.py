@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from llmshed.admission.request import CLASSES, PriorityClass
-from llmshed.config.base import ACCEPTED, FilePath, Name, Seconds, Settings, Share, Tokens
+from llmshed.config.base import ACCEPTED, Name, Seconds, Settings, Share, Tokens
 from llmshed.config.validation import refuse_contradictions
 from llmshed.ladder.contradictions import ladder_contradictions
 
@@ -31,6 +31,17 @@ Version = Annotated[
     Field(
         pattern=r"^[0-9A-Za-z]([0-9A-Za-z._+-]{0,62}[0-9A-Za-z])?$",
         json_schema_extra={ACCEPTED: 'text of 1 to 64 letters, digits, `.`, `_`, `+` and `-`, as in "3" or "2026.1"'},
+    ),
+]
+
+WindowSeconds = Annotated[float, Field(ge=0.1, le=86_400)]
+"""Shorter windows hold too little to judge by, longer ones no longer follow a day."""
+NeighbourFile = Annotated[
+    str,
+    Field(
+        min_length=1,
+        pattern=r"^[^\x00]*$",
+        json_schema_extra={ACCEPTED: "the path of a file; a relative one starts at the ladder's directory"},
     ),
 ]
 
@@ -157,7 +168,7 @@ class Rung(Settings):
 class Windowing(Settings):
     """`[windows]`: how the signal is taken."""
 
-    window_seconds: Seconds = 60.0
+    window_seconds: WindowSeconds = 60.0
     """Length of a window."""
     sample_minimum: Annotated[int, Field(ge=1, le=10**6)] = 20
     """Fewest interactive arrivals by which a window is judged; with fewer it is calm unless somebody waits too long."""
@@ -182,8 +193,8 @@ class Ladder(Settings):
     """Version: raised with every change that was agreed."""
     windows: Windowing = Windowing()
     """How the signal is taken."""
-    evaluations: FilePath | None = None
-    """File into which `llmshed ladder drill` writes what each degraded path was worth; relative to this one."""
+    evaluations: NeighbourFile | None = None
+    """File into which `llmshed ladder drill` writes what each degraded path was worth."""
     rungs: Annotated[tuple[Rung, ...], Field(min_length=1, max_length=32)]
     """The steps, in the order in which they are climbed."""
 

@@ -30,13 +30,13 @@ class Shown(StrEnum):
 
 
 class Move(StrEnum):
-    """What is done."""
+    """What is done; all but counting begins both rows anew."""
 
-    COUNT_ABOVE = "count it as above"
-    CLIMB = "climb one rung, count anew"
+    COUNT_ABOVE = "count as above"
+    CLIMB = "climb one rung"
     FORGET = "count anew"
-    COUNT_CALM = "count it as calm"
-    BACK = "go back one rung, count anew"
+    COUNT_CALM = "count as calm"
+    BACK = "go back one rung"
 
 
 class Row(NamedTuple):
