@@ -17,6 +17,7 @@ FLOORS = {
     "gateway": 3,
     "loadtest": 3,
     "observability": 3,
+    "prometheus": 3,
     "emulator": 3,
     "rendering": 3,
     "store": 3,
