@@ -1,4 +1,4 @@
-"""docs/ladder.md has the transition table, its diagram, the fields of a file, the signals and the actions as code does."""
+"""docs/ladder.md has the transition table, its diagram, the fields of a file, signals and actions as code has them."""
 
 import re
 from collections.abc import Callable
