@@ -21,7 +21,7 @@ not come here, and there is room for them.
 from dataclasses import dataclass, field
 from math import exp
 
-from llmshed.admission.actions import Action, Dispatch, Enqueue, Evict, Refuse, Released
+from llmshed.admission.actions import Action, Dispatch, Enqueue, Evict, Refuse, Released, RungChanged
 from llmshed.admission.events import Event, FirstToken
 from llmshed.admission.reasons import Reason
 from llmshed.admission.request import SERVICE_RANKS, Lane
@@ -202,6 +202,8 @@ class EstimateWatch:
             case Refuse(key, verdict):
                 if verdict.reason in FOLLOWED and verdict.delay is not None:
                     self._refused(self._sight.requests[key], verdict, now)
+            case RungChanged():
+                pass
 
     def _end_wait(self, key: int, now: float) -> None:
         if key in self._queued:

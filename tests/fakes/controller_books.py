@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fakes.door import policy
-from llmshed.admission.actions import Action, Dispatch, Enqueue, Evict, Refuse, Released
+from llmshed.admission.actions import Action, Dispatch, Enqueue, Evict, Refuse, Released, RungChanged
 from llmshed.admission.controller import AdmissionController
 from llmshed.admission.events import Event, NotSent
 from llmshed.admission.reasons import Reason
@@ -65,6 +65,7 @@ class Books:
         self.up: set[str] = set()
         self.bounced: set[int] = set()  # kept off the replica that was lost, which may count as up
         self.draining = False
+        self.rung = 0  # in force, by what was told
         self.punctual = True  # whether each wake-up was kept since the last event
 
     def tell(self, event: Event) -> list[Action]:
@@ -90,6 +91,9 @@ class Books:
                     assert key not in self.waiting
                     self.refused(verdict)
                     self.end_of(key)
+                case RungChanged(step):
+                    assert step.before == self.rung
+                    self.rung = step.after
         return actions
 
     def end_of(self, key: int) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from llmshed.admission.actions import Action, RungChanged
 from llmshed.admission.controller import AdmissionController
 from llmshed.admission.events import Arrived, ReplicaUp
 from llmshed.admission.policy import (
@@ -64,6 +65,11 @@ def request(key: int, input_tokens: int | Iterable[int] = 400, output: int | Non
     prompts = (input_tokens,) if isinstance(input_tokens, int) else tuple(input_tokens)
     given: dict[str, Any] = {"tenant": "acme", "model": "m"}
     return Request(key=key, prompt_tokens=prompts, asked_output_tokens=output, **(given | changes))
+
+
+def told(actions: Iterable[Action]) -> list[tuple[type[Action], int]]:
+    """Return the kind of each action on a request, and its key."""
+    return [(type(action), action.key) for action in actions if not isinstance(action, RungChanged)]
 
 
 def arrive(controller: AdmissionController, key: int, *args: Any, now: float = 0.0, **changes: Any) -> Any:

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fakes.door import request
-from llmshed.admission.actions import Action, Dispatch, Enqueue, Evict, Refuse, Released
+from llmshed.admission.actions import Action, Dispatch, Enqueue, Evict, Refuse, Released, RungChanged
 from llmshed.admission.controller import AdmissionController
 from llmshed.admission.events import Arrived, Event, Finished, FirstToken, Tick
 from llmshed.admission.reasons import Reason
 from llmshed.admission.request import Request
 from llmshed.admission.verdict import Verdict
+from llmshed.ladder.standing import Step
 
 
 @dataclass(slots=True)
@@ -56,6 +57,7 @@ class Engines:
     most_active: int = 0
     running: int = 0
     events: int = 0
+    steps: list[tuple[float, Step]] = field(default_factory=list)
     _due: list[tuple[float, int, Event]] = field(default_factory=list)
     _prefill_ends: dict[str, float] = field(default_factory=dict)
 
@@ -103,6 +105,9 @@ class Engines:
         return actions
 
     def _do(self, action: Action) -> None:
+        if isinstance(action, RungChanged):
+            self.steps.append((self.now, action.step))
+            return
         story = self.stories[action.key]
         match action:
             case Dispatch(key, replica, verdict):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from fakes.stages import ONE_POOL, stage, traced
-from llmshed.admission.actions import Action, Dispatch, Enqueue, Evict, Refuse, Released
+from llmshed.admission.actions import Action, Dispatch, Enqueue, Evict, Refuse, Released, RungChanged
 from llmshed.admission.events import (
     Arrived,
     Cancelled,
@@ -88,6 +88,8 @@ class Stage:
                 assert {**self.running, **self.releasing}[key] == replica
                 self.releasing.pop(key, None)
                 self.running.pop(key, None)
+            case RungChanged():
+                raise AssertionError("no ladder was given")
 
     def arrive(self, input_tokens: int, output: int | None, copies: int) -> None:
         self.keys += 1
@@ -108,7 +110,8 @@ class Stage:
             streamed=key % 4 != 0,
             arrived_at=self.now,
         )
-        answers = [a for a in self.tell(Arrived(request)) if not isinstance(a, Released) and a.key == key]
+        told = self.tell(Arrived(request))
+        answers = [a for a in told if not isinstance(a, Released | RungChanged) and a.key == key]
         first = answers[0]
         assert isinstance(first, Dispatch | Enqueue | Refuse)
         assert len(answers) == 1 or isinstance(first, Enqueue), "one answer, and one more only after an Enqueue"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fakes.door import door, queueing_lanes, spec
+from fakes.door import door, queueing_lanes, spec, told
 from fakes.stub_engines import Engines
 from llmshed.admission.actions import Dispatch, Evict
 from llmshed.admission.events import BudgetChanged, Cancelled, Draining, NotSent, ReplicaDown, ReplicaRemoved, ReplicaUp
@@ -149,7 +149,7 @@ def test_those_who_wait_for_a_removed_replica_that_alone_could_hold_them_are_tol
     run.run(0.0)
     assert [run.stories[key].queued for key in (large, light)] == [True, True]
     actions = run.tell(ReplicaRemoved("r1"))
-    assert [(type(action), action.key) for action in actions] == [(Evict, large)]
+    assert told(actions) == [(Evict, large)]
     assert run.reason(large) is Reason.LANE_LIMIT
     run.run(30.0)
     assert run.stories[light].replica == "r2"

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from llmshed.admission.verdict import Verdict
+from llmshed.ladder.standing import Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,4 +49,11 @@ class Released:
     tokens: int
 
 
-Action = Dispatch | Enqueue | Refuse | Evict | Released
+@dataclass(frozen=True, slots=True)
+class RungChanged:
+    """The rung in force on a pool is another one; nothing has to be done but to tell."""
+
+    step: Step
+
+
+Action = Dispatch | Enqueue | Refuse | Evict | Released | RungChanged

@@ -3,15 +3,8 @@
 from dataclasses import dataclass
 from typing import assert_never
 
-from llmshed.admission.actions import Action, Dispatch, Enqueue, Evict, Refuse, Released
-from llmshed.admission.decide import (
-    Surroundings,
-    decide,
-    draining_verdict,
-    lost_again_verdict,
-    unknown_tenant_verdict,
-    unserved_verdict,
-)
+from llmshed.admission.actions import Action, Dispatch, Enqueue, Evict, Refuse, Released, RungChanged
+from llmshed.admission.decide import Surroundings, decide, lost_again_verdict, unread_refusal
 from llmshed.admission.echo import Arrival, Echo, EchoBook
 from llmshed.admission.events import (
     Arrived,
@@ -25,25 +18,32 @@ from llmshed.admission.events import (
     NotSent,
     PolicyChanged,
     ReplicaDown,
+    ReplicaRead,
     ReplicaRemoved,
     ReplicaUp,
+    RungHeld,
+    RungReleased,
     Tick,
 )
 from llmshed.admission.policy import AdmissionPolicy
 from llmshed.admission.queueing.waiting import Waiting
-from llmshed.admission.request import Lane, Request
+from llmshed.admission.request import Request
 from llmshed.admission.service.charging import charge_of, reservation_of
 from llmshed.admission.service.evicting import displaced_verdict, expired_verdict, moved_actions
+from llmshed.admission.service.hearing import hear_arrival, hear_leaving, hear_refusal, hear_wait
 from llmshed.admission.service.invariants import broken_between
 from llmshed.admission.service.known import insist_known
+from llmshed.admission.service.ladders import Ladders
 from llmshed.admission.service.pool import Pool
 from llmshed.admission.service.replica import AwaitedReplica
 from llmshed.admission.service.roster import Roster
 from llmshed.admission.service.serving import next_start
 from llmshed.admission.service.starting import admitted_verdict, make_room, waiting_of
 from llmshed.admission.state import ControllerState
-from llmshed.admission.tenancy import TenantUse, seats_refusal
+from llmshed.admission.tenancy import TenantUse
 from llmshed.admission.verdict import Decision, Verdict
+from llmshed.ladder.model import Rung
+from llmshed.ladder.standing import Step
 
 PAUSE_SECONDS = 1.0
 """A wait that is found over so much later than it was tells that nobody told the time: the process stood still, and
@@ -69,12 +69,13 @@ class AdmissionController:
     what tenants hold sums to ledgers and queues; nothing is remembered of a request that ended.
     """
 
-    def __init__(self, policy: AdmissionPolicy) -> None:
-        """Start with no replicas: they come up by events."""
+    def __init__(self, policy: AdmissionPolicy, now: float = 0.0) -> None:
+        """Start with no replicas: they come up by events. The first windows of ladders begin now."""
         self._policy = policy
         self._roster = Roster(policy)
         self._pools = self._roster.pools
         self._replicas = self._roster.replicas
+        self._ladders = Ladders(self._pools, policy, now)
         self._live: dict[int, _Live] = {}
         self._lost_once: set[int] = set()  # live or waiting requests whose first replica was lost before it read them
         self._tenant_use = TenantUse()
@@ -95,16 +96,18 @@ class AdmissionController:
         """Take one fact and return what is to be done about it.
 
         Raises:
-            KeyError: the event names a request that is neither live nor waiting, or a replica that never came up.
-            ValueError: a request arrives under a key that is in use.
+            KeyError: the event names a request that is neither live nor waiting, a replica that never came up, or a
+                pool without a ladder.
+            ValueError: a request arrives under a key that is in use, or a rung is held that is not there.
 
         Whatever is raised, nothing was done: neither the event nor what fell due before it.
         """
-        insist_known(event, self._live, self._roster)  # before what fell due is done and told
+        insist_known(event, self._live, self._roster, self._ladders)  # before what fell due is done and told
         actions = self._free_due(now)
         # Before waits end: whose client left is answered nothing, though its wait is over by the same reading.
         left_queue = isinstance(event, Cancelled) and self._leave_queue(event.key, now)
         actions += self._evict_expired(now)
+        actions += self._follow(self._ladders.advance(now), now)
         match event:
             case Arrived(request):
                 actions += self._serve_due(now)  # it may pass only those who were tried
@@ -123,7 +126,8 @@ class AdmissionController:
             case ReplicaUp(spec):
                 self._roster.come_up(spec, now)
             case ReplicaDown(name):
-                actions += self._go_down(name, now)
+                self._replicas[name].up = False
+                actions += self._rehome(name, now)
             case ReplicaRemoved(name):
                 actions += self._remove(name, now)
             case BudgetChanged(name, budget):
@@ -131,6 +135,13 @@ class AdmissionController:
             case PolicyChanged(policy):
                 self._policy = policy
                 self._roster.change_policy(policy, now)
+                actions += self._follow(self._ladders.change_policy(policy, now), now, *self._pools)
+            case RungHeld(name, hold):
+                actions += self._follow(self._ladders.hold(name, hold, now), now)
+            case RungReleased(name):
+                actions += self._follow(self._ladders.release(name), now)
+            case ReplicaRead(name, kv_used_ratio, preemptions_over_budget):
+                self._replicas[name].told(kv_used_ratio, preemptions_over_budget)
             case Draining():
                 self._draining = True
             case Tick():
@@ -145,18 +156,17 @@ class AdmissionController:
         """Return the clock reading at which the core wants a `Tick`; None while nothing is timed."""
         times = [replica.ledger.next_release() for replica in self._replicas.values()]
         times += [pool.next_wakeup() for pool in self._pools.values()]
+        times.append(self._ladders.next_wakeup())
         return min([at for at in times if at is not None], default=None)
+
+    def rungs_in_force(self, pool: str) -> tuple[Rung, ...]:
+        """Return the rungs in force on a pool, first to last; none where it has no ladder, or is not known."""
+        ladder = self._ladders.of(pool)
+        return () if ladder is None else ladder.in_force
 
     def gate(self, tenant: str, now: float) -> Verdict | None:
         """Return the refusal that needs no body to be read (draining, no replica at all, quota), or None."""
-        if self._draining:
-            return draining_verdict()
-        if not any(replica.up for replica in self._replicas.values()):
-            return unserved_verdict(known=bool(self._replicas))
-        known = self._policy.tenants.get(tenant)
-        if known is None:
-            return unknown_tenant_verdict()
-        return seats_refusal(known, self._tenant_use, self._replicas.values(), now)
+        return unread_refusal(tenant, self._surroundings(self._policy), now)
 
     def assess(self, request: Request, now: float) -> Verdict:
         """Return the verdict that the request would get now, changing nothing."""
@@ -175,7 +185,11 @@ class AdmissionController:
     def check(self) -> tuple[str, ...]:
         """Return the invariants that do not hold, as sentences; empty when all do."""
         sent_to = {key: live.replica for key, live in self._live.items()}
-        wrong = [*broken_between(self._roster, sent_to, self._tenant_use), *self._echoes.check()]
+        wrong = [
+            *broken_between(self._roster, sent_to, self._tenant_use),
+            *self._echoes.check(),
+            *self._ladders.check(),
+        ]
         nowhere = {key for key in self._lost_once if key not in sent_to and self._roster.where_waits(key) is None}
         wrong += [f"request {key} is remembered as lost once and is nowhere" for key in sorted(nowhere)]
         return tuple(wrong)
@@ -183,11 +197,7 @@ class AdmissionController:
     def _arrive(self, request: Request, now: float) -> list[Action]:
         echo = self._echoes.arrival(request, now)
         verdict = decide(request, self._surroundings(self._policy), echo, now)
-        if verdict.lane is Lane.INTERACTIVE:
-            for pool in self._roster.serving(request.model, Lane.INTERACTIVE):
-                pool.interactive_came(now)
-        if verdict.arrival is Arrival.FIRST and verdict.pool is not None and verdict.reservation is not None:
-            self._pools[verdict.pool].first_came(verdict, request.tenant, now)
+        hear_arrival(request, verdict, self._roster, self._policy.lanes, now)
         return self._commit(request, self._policy, verdict, now, now)
 
     def _commit(
@@ -206,7 +216,7 @@ class AdmissionController:
             case Decision.QUEUE:
                 return self._enqueue(request, policy, verdict, since, now)
             case Decision.REFUSE:
-                self._note_refusal(request, verdict, now)
+                hear_refusal(request, verdict, self._echoes, self._pools, now)
                 return [Refuse(request.key, verdict)]
             case _ as unreachable:
                 assert_never(unreachable)
@@ -228,7 +238,8 @@ class AdmissionController:
         pool = self._pools[verdict.pool or ""]
         waiting = waiting_of(request, policy, verdict, pool, since, now)
         actions: list[Action] = [
-            self._evict(out, displaced_verdict(out, waiting, pool, now), now) for out in make_room(waiting, pool, now)
+            self._evict(out, pool, displaced_verdict(out, waiting, pool, now), now)
+            for out in make_room(waiting, pool, now)
         ]
         pool.join(waiting, now)
         self._tenant_use.charge(request.tenant, waiting.reservation)
@@ -246,19 +257,10 @@ class AdmissionController:
             verdict = admitted_verdict(waiting, replica, pool, now)
             self._tenant_use.free(waiting.tenant, waiting.reservation)
             self._tenant_use.charge(waiting.tenant, reservation_of(verdict))
-            _learn_wait(waiting, pool, now, now)
+            hear_wait(waiting, pool, now, now)
+            hear_leaving(waiting, pool, now)
             actions.append(self._dispatch(waiting.request, waiting.policy, verdict, replica, now))
         return actions
-
-    def _note_refusal(self, request: Request, verdict: Verdict, now: float) -> None:
-        """Remember what was told to a refused client, and for whom room was promised."""
-        if verdict.arrival is Arrival.EARLY and verdict.delay is None:
-            return  # it was told what remains of an earlier promise
-        if verdict.retry_after_seconds is not None and verdict.reason is not None:
-            told_until = now + verdict.retry_after_seconds
-            self._echoes.refused(request.fingerprint, verdict.reason, told_until, now)
-        if verdict.pool is not None and verdict.delay is not None:
-            self._pools[verdict.pool].note_refused(verdict, now)
 
     def _first_token(self, key: int, now: float) -> None:
         replica = self._replicas[self._live[key].replica]
@@ -310,7 +312,9 @@ class AdmissionController:
         pool = self._roster.where_waits(key)
         if pool is None:
             return False
-        self._forget_wait(pool.leave(key, now))
+        waiting = pool.leave(key, now)
+        self._forget_wait(waiting)
+        hear_leaving(waiting, pool, now)
         return True
 
     def _forget_wait(self, waiting: Waiting) -> None:
@@ -318,20 +322,21 @@ class AdmissionController:
         self._tenant_use.free(waiting.tenant, waiting.reservation)
         self._lost_once.discard(waiting.key)
 
-    def _evict(self, waiting: Waiting, verdict: Verdict, now: float) -> Evict:
+    def _evict(self, waiting: Waiting, pool: Pool, verdict: Verdict, now: float) -> Evict:
         """Answer a request that was taken out of its queue."""
         self._forget_wait(waiting)
-        self._note_refusal(waiting.request, verdict, now)
+        hear_leaving(waiting, pool, now, verdict)
+        hear_refusal(waiting.request, verdict, self._echoes, self._pools, now)
         return Evict(waiting.key, verdict)
 
     def _evict_expired(self, now: float) -> list[Action]:
         actions: list[Action] = []
         for pool in self._pools.values():
             for waiting in pool.take_expired(now):
-                _learn_wait(waiting, pool, waiting.expires_at, now)
+                hear_wait(waiting, pool, waiting.expires_at, now)
                 if now - waiting.expires_at > PAUSE_SECONDS:
                     pool.learnt.ghosts.clear()
-                actions.append(self._evict(waiting, expired_verdict(waiting, pool, now), now))
+                actions.append(self._evict(waiting, pool, expired_verdict(waiting, pool, now), now))
         return actions
 
     def _free(self, name: str, key: int, now: float) -> Action:
@@ -346,10 +351,6 @@ class AdmissionController:
     def _free_due(self, now: float) -> list[Action]:
         due = [(name, key) for name, replica in self._replicas.items() for key in replica.ledger.take_due(now)]
         return [self._free(name, key, now) for name, key in due]
-
-    def _go_down(self, name: str, now: float) -> list[Action]:
-        self._replicas[name].up = False
-        return self._rehome(name, now)
 
     def _remove(self, name: str, now: float) -> list[Action]:
         replica = self._replicas[name]
@@ -366,22 +367,32 @@ class AdmissionController:
         actions: list[Action] = []
         for waiting in pool.waiting_for(name):
             displaced = waiting.key not in pool  # by one of those before it, for whom a queue was full
-            if displaced or pool.move_to_another(waiting):
-                continue
-            lost_once = waiting.key in self._lost_once
-            self._forget_wait(pool.leave(waiting.key, now))
-            verdict = decide(waiting.request, self._surroundings(waiting.policy), _UNHEARD, now)
-            done = self._commit(waiting.request, waiting.policy, verdict, waiting.joined_at, now)
-            actions += moved_actions(done, waiting.key)
-            if lost_once and verdict.decision is not Decision.REFUSE:
-                self._lost_once.add(waiting.key)
+            if not displaced and not pool.move_to_another(waiting):
+                actions += self._ask_anew(waiting, pool, now)
+        return actions
+
+    def _ask_anew(self, waiting: Waiting, pool: Pool, now: float) -> list[Action]:
+        """Take a request out of its queue and decide on it as on a newcomer, under the policy that it came under."""
+        lost_once = waiting.key in self._lost_once
+        self._forget_wait(pool.leave(waiting.key, now))
+        verdict = decide(waiting.request, self._surroundings(waiting.policy), _UNHEARD, now)
+        done = self._commit(waiting.request, waiting.policy, verdict, waiting.joined_at, now)
+        if verdict.decision is Decision.REFUSE:
+            hear_leaving(waiting, pool, now, verdict)
+        elif lost_once:
+            self._lost_once.add(waiting.key)
+        return moved_actions(done, waiting.key)
+
+    def _follow(self, steps: list[Step], now: float, *changed: str) -> list[Action]:
+        """Tell steps, and send away who waits where a rung now holds its like back; `changed` are further pools."""
+        actions: list[Action] = [RungChanged(step) for step in steps]
+        for name in dict.fromkeys((*changed, *(step.pool for step in steps))):
+            if (pool := self._pools.get(name)) is None:
+                continue  # it left the policy, and had no replica
+            for waiting in pool.held_back():
+                if waiting.key in pool:
+                    actions += self._ask_anew(waiting, pool, now)
         return actions
 
     def _surroundings(self, policy: AdmissionPolicy) -> Surroundings:
-        return Surroundings(policy, self._pools, self._tenant_use, self._draining)
-
-
-def _learn_wait(waiting: Waiting, pool: Pool, ended_at: float, now: float) -> None:
-    """Learn now from a wait that ended, by a dispatch or because it was too long."""
-    if waiting.verdict.delay is not None and waiting.verdict.arrival is Arrival.FIRST:
-        pool.learnt.waited(waiting.rank, waiting.verdict.delay, ended_at - waiting.joined_at, now)
+        return Surroundings(policy, self._pools, self._tenant_use, self._draining, degraded=self._ladders.in_force)

@@ -16,11 +16,12 @@ from llmshed.admission.permanent import no_pool_refusal, permanent_refusal
 from llmshed.admission.policy import AdmissionPolicy, LanePolicy, TenantPolicy
 from llmshed.admission.reasons import Reason
 from llmshed.admission.request import Lane, Request, service_rank
+from llmshed.admission.service.bars import Bar, barred_verdict, offer_under_rungs
 from llmshed.admission.service.choice import Place, choose
 from llmshed.admission.service.foresight import Asker
 from llmshed.admission.service.pool import Pool
 from llmshed.admission.service.replica import AwaitedReplica
-from llmshed.admission.tenancy import TenantUse, quota_refusal
+from llmshed.admission.tenancy import TenantUse, quota_refusal, seats_refusal
 from llmshed.admission.verdict import AcceptedMaximums, Decision, Verdict
 
 NO_REPLICA_RETRY_SECONDS = 5.0
@@ -38,6 +39,7 @@ class Surroundings(NamedTuple):
         tenant_use: what each tenant holds.
         draining: whether the gateway shuts down.
         may_wait: whether a schedule is known by which work could wait.
+        degraded: whether a rung is in force on any pool.
     """
 
     policy: AdmissionPolicy
@@ -45,6 +47,7 @@ class Surroundings(NamedTuple):
     tenant_use: TenantUse
     draining: bool
     may_wait: bool = True
+    degraded: bool = False
 
     @property
     def replicas(self) -> list[AwaitedReplica]:
@@ -80,7 +83,21 @@ def decide(request: Request, around: Surroundings, echo: Echo, now: float, witho
         intent=chosen.intent,
         priority_class=chosen.priority_class,
         arrival=echo.arrival,
+        degradations=verdict.degradations or request.degradations,
     )
+
+
+def unread_refusal(tenant: str, around: Surroundings, now: float) -> Verdict | None:
+    """Return the refusal that needs no body to be read (draining, no replica at all, quota), or None."""
+    if around.draining:
+        return draining_verdict()
+    replicas = around.replicas
+    if not any(replica.up for replica in replicas):
+        return unserved_verdict(known=bool(replicas))
+    known = around.policy.tenants.get(tenant)
+    if known is None:
+        return unknown_tenant_verdict()
+    return seats_refusal(known, around.tenant_use, replicas, now)
 
 
 def unknown_tenant_verdict() -> Verdict:
@@ -172,6 +189,9 @@ def _among(
     now: float,
 ) -> Verdict:
     """Decide between replicas that could hold the request if they were empty; `options` is not empty."""
+    bars: Mapping[str, Bar] = {}
+    if around.degraded:
+        options, bars = offer_under_rungs(options, request, chosen, lane_policy, around.pools)
     if _is_late(request, now):
         detail = "the request's own deadline has passed"
         return most_free(options).verdict(
@@ -188,6 +208,8 @@ def _among(
         repeat = echo.arrival is not Arrival.FIRST
         asker = Asker(request, chosen.lane, chosen.priority_class, tenant.weight, lane_policy, repeat)
         verdict = choose(places, asker, chosen, now, echo.arrival, may_wait=around.may_wait)
+        if bars:
+            return barred_verdict(verdict, bars, now)
         if not early or verdict.decision is not Decision.REFUSE:
             return verdict
     return most_free(options).verdict(

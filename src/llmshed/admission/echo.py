@@ -102,18 +102,22 @@ class EchoBook:
         self._totals[echo.arrival] += 1
         return echo
 
-    def refused(self, fingerprint: str | None, reason: Reason, told_until: float, now: float) -> None:
+    def refused(
+        self, fingerprint: str | None, reason: Reason, told_until: float, now: float, *, promised: bool = True
+    ) -> None:
         """Note a refusal that told a wait, whose estimate ends at `told_until`; the newest one counts.
 
         An early repeat that is refused with what remains of its wait is not noted again. With `deadline_infeasible` for
         the request's own deadline the same body may come back at once, with more time: it is known but never early. Nor
-        is it after a 503: nobody served then, and no room was promised that it could take before its turn.
+        is it after a 503, nor where nothing was `promised` since a rung refused it: there is no room that it could take
+        before its turn. It is known all the same for as long as it was told, since the same work is no new demand.
         """
         if fingerprint is None:
             return
         at_once = reason is Reason.DEADLINE_INFEASIBLE or reason.row.status == 503
-        until = now if at_once else max(told_until, now)
-        self._told[fingerprint] = _Told(reason, until, until + (until - now) + KNOWN_FOR_SECONDS)
+        told = now if at_once else max(told_until, now)
+        until = told if promised else now
+        self._told[fingerprint] = _Told(reason, until, told + (told - now) + KNOWN_FOR_SECONDS)
         self._told.move_to_end(fingerprint)
         if len(self._told) > self._most:
             self._told.popitem(last=False)

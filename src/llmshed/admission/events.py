@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from llmshed.admission.policy import AdmissionPolicy, ReplicaBudget, ReplicaSpec
 from llmshed.admission.request import Request
+from llmshed.ladder.standing import Hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,36 @@ class PolicyChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class RungHeld:
+    """A person holds a rung of a pool's ladder until the hold's own time or a `RungReleased`; replaces another hold."""
+
+    pool: str
+    hold: Hold
+
+
+@dataclass(frozen=True, slots=True)
+class RungReleased:
+    """A person gave up what was held on a pool; nothing happens where nothing is."""
+
+    pool: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaRead:
+    """What a replica's own metrics told that a ladder may be entered by; None where they do not tell.
+
+    Args:
+        name: the replica.
+        kv_used_ratio: share of its KV cache in use.
+        preemptions_over_budget: preemptions a minute by what its profile permits; None without such a budget too.
+    """
+
+    name: str
+    kv_used_ratio: float | None
+    preemptions_over_budget: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Draining:
     """The gateway shuts down: every later arrival is refused, what runs goes on."""
 
@@ -117,6 +148,9 @@ Event = (
     | ReplicaRemoved
     | BudgetChanged
     | PolicyChanged
+    | RungHeld
+    | RungReleased
+    | ReplicaRead
     | Draining
     | Tick
 )

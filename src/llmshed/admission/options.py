@@ -14,12 +14,20 @@ from llmshed.admission.verdict import AcceptedMaximums, Decision, DelayTerms, Qu
 from llmshed.routing.choose import Candidate, most_headroom
 
 
+class Cap(NamedTuple):
+    """A lower ceiling, in tokens, that is granted, and what is told of a request whose own it lowers."""
+
+    tokens: int
+    degradations: tuple[str, ...]
+
+
 class Option(NamedTuple):
-    """One replica, with the ceiling and reservation that the request would have there."""
+    """One replica, with the ceiling and reservation that the request would have there, and what was done to it."""
 
     replica: Replica
     ceiling_tokens: int
     reservation: Reservation
+    degradations: tuple[str, ...] = ()
 
     def within_context(self, request: Request) -> bool:
         """Say whether the model on this replica can hold every sequence of the request."""
@@ -79,19 +87,24 @@ class Option(NamedTuple):
             window=window,
             queue=queue,
             arrival=arrival,
+            degradations=self.degradations,
         )
 
 
-def options_on(replicas: Iterable[Replica], request: Request, lane_policy: LanePolicy) -> list[Option]:
-    """Return one option for each replica, possible or not."""
+def options_on(
+    replicas: Iterable[Replica], request: Request, lane_policy: LanePolicy, cap: Cap | None = None
+) -> list[Option]:
+    """Return one option for each replica, possible or not; `cap` is what a rung grants at most."""
     options: list[Option] = []
     for replica in replicas:
         last = options[-1] if options else None
         if last is not None and _alike(replica.spec, last.replica.spec):
-            options.append(Option(replica, last.ceiling_tokens, last.reservation))
+            options.append(last._replace(replica=replica))
         else:
-            ceiling = output_ceiling(request, lane_policy, replica.spec.limits)
-            options.append(Option(replica, ceiling, replica.reservation(request, ceiling)))
+            ceiling, degradations = output_ceiling(request, lane_policy, replica.spec.limits), request.degradations
+            if cap is not None and cap.tokens < ceiling:
+                ceiling, degradations = cap
+            options.append(Option(replica, ceiling, replica.reservation(request, ceiling), degradations))
     return options
 
 

@@ -7,6 +7,7 @@ from llmshed.admission.budget import Equation
 from llmshed.admission.echo import Arrival
 from llmshed.admission.request import Lane, PriorityClass
 from llmshed.admission.verdict import WindowTerms
+from llmshed.ladder.standing import Standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,7 @@ class PoolState:
         ghosts: refused requests that are followed now.
         ghosts_fitted: those whose following ended because they would have fit.
         ghosts_given_up: those whose following ended because no estimate could have covered their wait any more.
+        ladder: where it stands on its ladder; None without one.
     """
 
     name: str
@@ -86,6 +88,7 @@ class PoolState:
     ghosts: int
     ghosts_fitted: int
     ghosts_given_up: int
+    ladder: Standing | None = None
 
 
 @dataclass(frozen=True, slots=True)

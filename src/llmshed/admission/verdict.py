@@ -124,6 +124,7 @@ class Verdict:
         queue: the lane's queue in the pool that was asked; None where none was.
         arrival: whether the request was seen before; None where nobody looked.
         degradations: ladder actions that change its answer, in the order of their rungs.
+        rung: name of the rung in force that refuses it; None where no rung does.
     """
 
     decision: Decision
@@ -146,6 +147,7 @@ class Verdict:
     queue: QueueTerms | None = None
     arrival: Arrival | None = None
     degradations: tuple[str, ...] = ()
+    rung: str | None = None
 
     @property
     def status(self) -> int:

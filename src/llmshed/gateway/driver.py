@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, assert_never
 
-from llmshed.admission.actions import Action, Dispatch, Enqueue, Evict, Refuse, Released
+from llmshed.admission.actions import Action, Dispatch, Enqueue, Evict, Refuse, Released, RungChanged
 from llmshed.admission.controller import AdmissionController
 from llmshed.admission.events import (
     Arrived,
@@ -18,8 +18,11 @@ from llmshed.admission.events import (
     NotSent,
     PolicyChanged,
     ReplicaDown,
+    ReplicaRead,
     ReplicaRemoved,
     ReplicaUp,
+    RungHeld,
+    RungReleased,
     Tick,
 )
 from llmshed.admission.policy import AdmissionPolicy
@@ -28,10 +31,24 @@ from llmshed.admission.state import ControllerState
 from llmshed.admission.verdict import Verdict
 from llmshed.clock import Clock
 from llmshed.gateway.ticket import Ticket
+from llmshed.ladder.model import Rung
+from llmshed.ladder.standing import Step
 
 _log = logging.getLogger(__name__)
 
 Answer = Dispatch | Refuse | Evict
+Fact = (
+    ReplicaUp
+    | ReplicaDown
+    | ReplicaRemoved
+    | ReplicaRead
+    | BudgetChanged
+    | PolicyChanged
+    | RungHeld
+    | RungReleased
+    | Draining
+)
+"""What belongs to no single request."""
 
 
 class Follower(Protocol):
@@ -81,6 +98,8 @@ class Driver:
         self._followers: dict[int, Follower] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at: float | None = None
+        self.on_step: Callable[[Step], None] = _unheard
+        """Hears each change of the rung in force on a pool; the core may not be told anything meanwhile."""
 
     @property
     def policy(self) -> AdmissionPolicy:
@@ -131,8 +150,17 @@ class Driver:
         """Return a snapshot of every ledger."""
         return self._controller.state(self._clock.now())
 
-    def tell(self, event: ReplicaUp | ReplicaDown | ReplicaRemoved | BudgetChanged | PolicyChanged | Draining) -> None:
-        """Tell the core a fact that belongs to no single request."""
+    def rungs_in_force(self, pool: str) -> tuple[Rung, ...]:
+        """Return the rungs in force on a pool, first to last; none where it has no ladder, or is not known."""
+        return self._controller.rungs_in_force(pool)
+
+    def tell(self, event: Fact) -> None:
+        """Tell the core a fact that belongs to no single request.
+
+        Raises:
+            KeyError: the replica never came up, or the pool on which a rung is held has no ladder.
+            ValueError: the pool's ladder has no such rung.
+        """
         self._handle(event)
 
     def violations(self) -> tuple[str, ...]:
@@ -224,6 +252,9 @@ class Driver:
         self._arm()
 
     def _perform(self, action: Action) -> None:
+        if isinstance(action, RungChanged):
+            self._tell_step(action.step)
+            return
         match action:
             case Dispatch(key):
                 self._charged.add(key)
@@ -241,6 +272,12 @@ class Driver:
             self._answer(key, action)
         elif (wait := self._waiting.get(key)) is not None and wait.on_queued is not None:
             wait.on_queued(action.verdict)
+
+    def _tell_step(self, step: Step) -> None:
+        try:
+            self.on_step(step)
+        except Exception:  # noqa: BLE001 - the actions behind it answer clients, who would wait for ever
+            _log.exception("step_unheard", extra={"pool": step.pool, "rung": step.after})
 
     def _answer(self, key: int, answer: Answer) -> None:
         wait = self._waiting.get(key)
@@ -271,3 +308,7 @@ class Driver:
         self._timer = None
         self._timer_at = None
         self._handle(Tick())
+
+
+def _unheard(step: Step) -> None:
+    """Hear nothing."""

@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import assert_never
 
-from llmshed.admission.actions import Action, Dispatch, Enqueue, Evict, Refuse, Released
+from llmshed.admission.actions import Action, Dispatch, Enqueue, Evict, Refuse, Released, RungChanged
 from llmshed.admission.events import Arrived, Event, Failed, Finished, FirstToken, Tick
 from llmshed.admission.reasons import Reason
 from llmshed.admission.verdict import Verdict
@@ -128,7 +128,7 @@ class Service:
                 self._refuse(self._tries[key], verdict, now)
             case Released():
                 self._belief.released(action)
-            case Enqueue():
+            case Enqueue() | RungChanged():
                 pass
             case _:
                 assert_never(action)

@@ -4,9 +4,11 @@ from dataclasses import dataclass, field
 
 from llmshed.admission.budget import Reservation
 from llmshed.admission.lanes import Classification
+from llmshed.admission.options import Cap
 from llmshed.admission.policy import AdmissionPolicy, LanePolicy
 from llmshed.admission.request import PriorityClass, Request, service_rank
 from llmshed.admission.verdict import Verdict
+from llmshed.ladder.model import RungAction
 
 AGES_AT_RATIO = 0.5
 """Part of its lane's residence after which a new conversation no longer stands behind continuing ones."""
@@ -35,6 +37,7 @@ class Waiting:
         total_tokens, input_tokens, sequences: those of the reservation.
         least_tokens: what it takes at least, whatever replica serves it: ceilings that nobody asked for may differ.
         ages_at: clock reading from which it stands level with continuing conversations.
+        cap: the ceiling that a rung granted as it came, which holds whatever rung is in force later; None for its own.
         arrival: its place in first come, first served; keys are given in the order of arrival.
     """
 
@@ -59,6 +62,7 @@ class Waiting:
     rank: int = field(init=False)
     least_tokens: int = field(init=False)
     ages_at: float = field(init=False)
+    cap: Cap | None = field(init=False)
 
     def __post_init__(self) -> None:
         """Derive once what sums and orders read all the time."""
@@ -71,5 +75,11 @@ class Waiting:
         self.sequences = self.reservation.sequences
         self.arrival = (self.joined_at, self.key)
         self.rank = service_rank(self.chosen.lane, self.chosen.priority_class)
-        self.least_tokens = self.input_tokens + self.sequences * (self.request.asked_output_tokens or 1)
+        self.cap = None
+        least_output_tokens = self.request.asked_output_tokens or 1
+        ceiling_tokens, degradations = self.verdict.output_ceiling_tokens, self.verdict.degradations
+        if RungAction.CAP_OUTPUT in degradations and ceiling_tokens is not None:
+            self.cap = Cap(ceiling_tokens, degradations)
+            least_output_tokens = min(least_output_tokens, ceiling_tokens)
+        self.least_tokens = self.input_tokens + self.sequences * least_output_tokens
         self.ages_at = self.joined_at + AGES_AT_RATIO * self.lane_policy.max_residence_seconds

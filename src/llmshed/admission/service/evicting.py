@@ -36,7 +36,7 @@ def displaced_verdict(out: Waiting, by: Waiting, pool: Pool, now: float) -> Verd
 def _leaving(waiting: Waiting, reason: Reason, detail: str, pool: Pool, now: float) -> Verdict:
     """Return a refusal that tells the wait of a newcomer like it, behind all who wait now."""
     replica = pool.replicas[waiting.replica]
-    (option,) = options_on((replica,), waiting.request, waiting.lane_policy)
+    (option,) = options_on((replica,), waiting.request, waiting.lane_policy, waiting.cap)
     chosen = waiting.chosen
     asker = Asker(waiting.request, chosen.lane, chosen.priority_class, waiting.weight, waiting.lane_policy)
     foreseen = foresee(asker, option, replica, pool, now)

@@ -1,6 +1,7 @@
 """What the replicas of one pool share: the queues of its lanes, and what is learnt of its waits."""
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from llmshed.admission.budget import Reservation
 from llmshed.admission.echo import Arrival
@@ -15,7 +16,10 @@ from llmshed.admission.service.charging import rank_of, reservation_of
 from llmshed.admission.service.learning import FullRates, Learnt
 from llmshed.admission.service.replica import AwaitedReplica
 from llmshed.admission.state import PoolState, QueueState
-from llmshed.admission.verdict import Decision, QueueTerms, Verdict
+from llmshed.admission.verdict import QueueTerms, Verdict
+
+if TYPE_CHECKING:
+    from llmshed.admission.service.laddering import Laddering
 
 QUEUED_LANES = (Lane.INTERACTIVE, Lane.BULK)
 """The lanes that wait, in the order of service."""
@@ -36,6 +40,7 @@ class Pool:
         self.replicas: dict[str, AwaitedReplica] = {}
         self.queues = {lane: LaneQueue() for lane in QUEUED_LANES}
         self.learnt = Learnt(self.replicas)
+        self.laddering: Laddering | None = None
         self.look_at: float | None = None
         self.changed = False
         self._waiting: dict[int, Waiting] = {}
@@ -142,7 +147,7 @@ class Pool:
         known = self._options[waiting.key]
         name = replica.spec.name
         if name not in known:
-            (option,) = options_on((replica,), waiting.request, waiting.lane_policy)
+            (option,) = options_on((replica,), waiting.request, waiting.lane_policy, waiting.cap)
             possible = option.possible(waiting.request) and option.takes_prompt(waiting.request, waiting.chosen.lane)
             known[name] = option.reservation if possible else None
         return known[name]
@@ -160,6 +165,13 @@ class Pool:
     def waiting_for(self, name: str) -> list[Waiting]:
         """Return all who wait with that replica as the preferred one."""
         return [waiting for queue in self.queues.values() for waiting in queue if waiting.replica == name]
+
+    def held_back(self) -> list[Waiting]:
+        """Return all who wait and whose like a rung in force holds back."""
+        measures = None if self.laddering is None else self.laddering.measures
+        if measures is None:
+            return []
+        return [w for queue in self.queues.values() for w in queue if measures.holding_back(w.rank, w.tenant)]
 
     def move_to_another(self, waiting: Waiting) -> bool:
         """Charge a waiting request to the replica that is up with the least waiting work; False if there is none."""
@@ -179,8 +191,7 @@ class Pool:
 
     def first_came(self, verdict: Verdict, tenant: str, now: float) -> None:
         """Note a first arrival that could be served here, whatever became of it."""
-        if verdict.decision is not Decision.REFUSE or verdict.delay is not None:
-            self.learnt.own_shares.asked(tenant, reservation_of(verdict).total_tokens, now)
+        self.learnt.own_shares.asked(tenant, reservation_of(verdict).total_tokens, now)
 
     def take(self, charge: Charge, replica: AwaitedReplica, verdict: Verdict, weight: float, now: float) -> None:
         """Charge a dispatched request to a replica, and to its tenant's share."""
@@ -188,6 +199,8 @@ class Pool:
         replica.take(charge, now)
         self.queues[charge.lane].served(charge.tenant, weight, charge.reservation.total_tokens)
         self.learnt.dispatched(replica.spec.name, rank_of(verdict), charge.reservation, now)
+        if self.laddering is not None:
+            self.laddering.let_in(charge.reservation.total_tokens)
 
     def give_back(self, replica: AwaitedReplica, key: int, now: float) -> Charge:
         """Free a request's charge; somebody may start now."""
@@ -254,6 +267,7 @@ class Pool:
             ghosts=len(self.learnt.ghosts),
             ghosts_fitted=self.learnt.ghosts.fitted,
             ghosts_given_up=self.learnt.ghosts.given_up,
+            ladder=None if self.laddering is None else self.laddering.standing,
         )
 
     def check(self) -> list[str]:

@@ -60,6 +60,18 @@ class AwaitedReplica(Replica):
         self.queued = [Queued() for _ in range(SERVICE_RANKS)]
         self.shadow: Waiting | None = None
         self.interactive_at: float | None = None
+        self.kv_used_ratio: float | None = None
+        self.preemptions_over_budget: float | None = None
+
+    def come_up(self, spec: ReplicaSpec) -> None:
+        """Serve, with these numbers; what its metrics told before is of another time."""
+        super().come_up(spec)
+        self.told(None, None)
+
+    def told(self, kv_used_ratio: float | None, preemptions_over_budget: float | None) -> None:
+        """Note what its own metrics told; None where they do not."""
+        self.kv_used_ratio = kv_used_ratio
+        self.preemptions_over_budget = preemptions_over_budget
 
     def renew(self, budget: ReplicaBudget, *, shared: bool, engine_share_seconds: float, now: float) -> None:
         """Take new numbers; what runs keeps its charge."""

@@ -67,7 +67,7 @@ def make_room(waiting: Waiting, pool: Pool, now: float) -> Iterator[Waiting]:
 
 def admitted_verdict(waiting: Waiting, replica: AwaitedReplica, pool: Pool, now: float) -> Verdict:
     """Return the verdict that dispatches a request which waited: the terms as they are, the estimate as it was."""
-    (option,) = options_on((replica,), waiting.request, waiting.lane_policy)
+    (option,) = options_on((replica,), waiting.request, waiting.lane_policy, waiting.cap)
     return option.verdict(
         Decision.ADMIT,
         waiting.chosen,

@@ -17,8 +17,11 @@ from llmshed.admission.events import (
     NotSent,
     PolicyChanged,
     ReplicaDown,
+    ReplicaRead,
     ReplicaRemoved,
     ReplicaUp,
+    RungHeld,
+    RungReleased,
     Tick,
 )
 from llmshed.admission.policy import AdmissionPolicy
@@ -110,8 +113,8 @@ class RuleGate:
                 self._policy = policy
             case Draining():
                 self._draining = True
-            case Tick():
-                pass
+            case RungHeld() | RungReleased() | ReplicaRead() | Tick():
+                pass  # no other policy has a ladder
             case _:
                 assert_never(event)
         return []

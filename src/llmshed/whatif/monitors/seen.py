@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple, assert_never
 
-from llmshed.admission.actions import Action, Dispatch, Enqueue, Evict, Refuse, Released
+from llmshed.admission.actions import Action, Dispatch, Enqueue, Evict, Refuse, Released, RungChanged
 from llmshed.admission.events import (
     Arrived,
     BudgetChanged,
@@ -164,6 +164,8 @@ class Sight:
                     seen.resent = False
                 else:
                     self.requests.pop(key, None)
+            case RungChanged():
+                pass
             case _:
                 assert_never(action)
 
