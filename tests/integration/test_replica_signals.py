@@ -112,6 +112,7 @@ async def watched(tgi: ScriptedEngine) -> AsyncIterator[Watched]:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, seconds in {"SHRINK_SECONDS": 0.005, "STEP_SECONDS": 0.004, "EXPIRY_SECONDS": 0.05}.items():
         monkeypatch.setattr(governor, name, seconds)
+    monkeypatch.setattr(signals, "EXPIRY_SECONDS", 0.05)
     monkeypatch.setattr(signals, "LOOK_SECONDS", 0.002)
     monkeypatch.setattr(replica_life, "RETRY_SECONDS", 0.05)  # where a busy machine answers too late to be met
 
@@ -319,3 +320,16 @@ async def test_a_shrunk_budget_is_what_the_core_lends() -> None:
         await until(lambda: w.budget_tokens == 22_500)
         (spec,) = w.fleet.specs("main")
         assert spec.budget == ReplicaBudget(100_000, 0.1, 128)  # what it may ever lend stays
+
+
+async def test_what_a_replica_tells_is_what_its_pools_ladder_goes_by_while_it_is_young() -> None:
+    def read() -> float | None:
+        (replica,) = w.driver._controller._replicas.values()
+        return replica.kv_used_ratio
+
+    async with Telling(page(FULL)) as tgi, watched(tgi) as w:
+        await until(lambda: read() == 1.0)
+        tgi.metrics = page(WELL)
+        await until(lambda: read() == 0.001)
+        tgi.metrics = gone
+        await until(lambda: read() is None)

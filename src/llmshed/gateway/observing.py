@@ -225,6 +225,8 @@ class Observing:
             retry_after_seconds=None,
             detail="",
             advice=(),
+            degradations=(),  # what goes by is changed by no rung
+            rung=None,
         )
         return Ticket(self, passage.request.key, spec.name, admitted, would)
 

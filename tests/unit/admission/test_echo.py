@@ -145,3 +145,11 @@ def test_the_book_says_what_the_last_three_refusals_of_a_plain_list_say(steps: l
                 kinds = {known: Arrival.EARLY if now < until else Arrival.REPEAT for known, until in told}
                 assert book.arrival(known_as(name), now).arrival is kinds.get(name, Arrival.FIRST)
         assert (len(book), book.check()) == (len(told), [])
+
+
+def test_whom_a_rung_refused_is_known_for_as_long_and_early_never() -> None:
+    book = EchoBook()
+    book.refused("a", Reason.SHED_PRIORITY, 300.0, 0.0, promised=False)
+    assert book.look(request(1, fingerprint="a"), 1.0) == Echo(Arrival.REPEAT)
+    assert book.look(request(1, fingerprint="a"), 600.0 + KNOWN_FOR_SECONDS - 1.0) == Echo(Arrival.REPEAT)
+    assert book.look(request(1, fingerprint="a"), 600.0 + KNOWN_FOR_SECONDS) == Echo(Arrival.FIRST)

@@ -7,18 +7,34 @@ from typing import Any
 import pytest
 
 from fakes.door import door, queueing_lanes, request, spec
+from fakes.rungs import STOP_BULK, ladder_of, policy_on, pool_on
 from fakes.scripted_core import HandClock, ScriptedCore
 from llmshed.admission.actions import Action, Dispatch, Enqueue, Evict, Refuse, Released
 from llmshed.admission.controller import AdmissionController
-from llmshed.admission.events import Arrived, Cancelled, Draining, Event, Failed, Finished, FirstToken, Tick
+from llmshed.admission.events import (
+    Arrived,
+    Cancelled,
+    Draining,
+    Event,
+    Failed,
+    Finished,
+    FirstToken,
+    ReplicaUp,
+    RungHeld,
+    RungReleased,
+    Tick,
+)
 from llmshed.admission.reasons import Reason
 from llmshed.admission.verdict import Decision, Verdict
 from llmshed.gateway.driver import Driver
 from llmshed.gateway.ticket import Ticket
+from llmshed.ladder.standing import Cause, Hold, Step
 
 ADMIT = Verdict(Decision.ADMIT, replica="r1")
 QUEUED = Verdict(Decision.QUEUE, replica="r1")
 REFUSAL = Verdict(Decision.REFUSE, reason=Reason.CONCURRENCY_LIMIT)
+
+LADDER = ladder_of(STOP_BULK)
 
 
 @pytest.fixture
@@ -240,3 +256,44 @@ async def test_endings_reach_the_core_as_their_events(clock: HandClock) -> None:
         assert isinstance(ticket, Ticket)
         end(ticket)
         assert core.heard[-1] == event
+
+
+async def test_whoever_listens_hears_each_step_of_a_ladder(clock: HandClock) -> None:
+    driver = Driver(AdmissionController(policy_on(pool_on(LADDER))), clock)
+    heard: list[Step] = []
+    driver.on_step = heard.append
+    driver.tell(RungHeld("main", Hold("r1", 30.0, "a test")))
+    assert [rung.name for rung in driver.rungs_in_force("main")] == ["r1"]
+    assert driver.rungs_in_force("unknown") == ()
+    driver.tell(RungReleased("main"))
+    assert driver.rungs_in_force("main") == ()
+    assert [(step.pool, step.before, step.after, step.cause) for step in heard] == [
+        ("main", 0, 1, Cause.HELD),
+        ("main", 1, 0, Cause.RELEASED),
+    ]
+    with pytest.raises(ValueError, match="no rung `r9`"):
+        driver.tell(RungHeld("main", Hold("r9", 30.0, "a test")))
+    with pytest.raises(KeyError):
+        driver.tell(RungHeld("unknown", Hold("r1", 30.0, "a test")))
+    driver.close()
+
+
+async def test_a_step_that_cannot_be_told_costs_nobody_an_answer(
+    clock: HandClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One of bulk waits behind 83,400 of 86,400 tokens; the rung that stops it sends it away."""
+    controller = AdmissionController(policy_on(pool_on(LADDER), lanes=queueing_lanes(10, 1e5, 1e5)))
+    driver = Driver(controller, clock)
+    driver.tell(ReplicaUp(spec()))
+    await driver.admit(request(driver.new_key(), 3_000, 83_000))
+
+    def refuse(step: Step) -> None:
+        raise OSError(f"no room to write {step} down")
+
+    driver.on_step = refuse
+    asyncio.get_running_loop().call_later(0.01, driver.tell, RungHeld("main", Hold("r1", 30.0, "a test")))
+    verdict = await driver.admit(request(driver.new_key(), 5_000, 100))
+    assert isinstance(verdict, Verdict)
+    assert (verdict.reason, verdict.rung) == (Reason.SHED_PRIORITY, "r1")
+    assert [record.message for record in caplog.records] == ["step_unheard"]
+    driver.close()

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -327,3 +328,13 @@ async def test_refused_ones_stay_in_the_pools_of_their_model_and_of_their_lane_i
     too_large = Verdict(Decision.REFUSE, Reason.LANE_LIMIT, lane=Lane.OVERFLOW)
     assert [(await stage.enters(Refuse, FULL)).replica for _ in range(2)] == ["r2", "r2"]
     assert [(await stage.enters(Refuse, too_large)).replica for _ in range(2)] == ["r1", "r1"]
+
+
+async def test_what_is_let_through_is_changed_by_no_rung(stage: Stage) -> None:
+    ticket = await stage.enters(Dispatch, replace(ADMIT, degradations=("cap_output",)))
+    assert (ticket.verdict.degradations, ticket.wire_ceiling_tokens) == ((), None)
+    ticket.finished(5)
+    shed = replace(FULL, reason=Reason.SHED_PRIORITY, rung="shed-low")
+    ticket = await stage.enters(Refuse, shed)
+    assert (ticket.verdict.rung, ticket.would and ticket.would.reason) == (None, Reason.SHED_PRIORITY)
+    ticket.finished(5)

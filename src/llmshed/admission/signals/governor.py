@@ -59,6 +59,16 @@ class BudgetGovernor:
         """Return what is held against the replica, as of the same time."""
         return tuple(sorted(self._blamed))
 
+    @property
+    def preemptions_over_budget(self) -> float | None:
+        """Return the preemptions of the last minute that was heard of by their budget; None without either number."""
+        if self._preemptions_per_minute is None or not self._preemptions:
+            return None
+        seen = self._preemptions[-1][1] - self._preemptions[0][1]
+        if self._preemptions_per_minute > 0:
+            return seen / self._preemptions_per_minute
+        return math.inf if seen else 0.0
+
     def hear(self, reading: ReplicaReading, ledger: LedgerView, now: float) -> tuple[Signal, ...]:
         """Judge a reading and return the bad signals in it; one that cannot be true is `absurd` and changes nothing."""
         self._step_back(now)

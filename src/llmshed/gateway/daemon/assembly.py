@@ -65,7 +65,7 @@ class Assembly:
         """
         config = inputs.config
         hasher = read_hasher(None if config.log.hash_key_file is None else Path(config.log.hash_key_file))
-        driver = Driver(AdmissionController(admission_policy(config)), clock)
+        driver = Driver(AdmissionController(admission_policy(config), clock.now()), clock)
         upstream = UpstreamByScheme(config.upstream)
         self._clock = clock
         self._reports = reports

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Protocol
 
-from llmshed.admission.events import BudgetChanged
+from llmshed.admission.events import BudgetChanged, ReplicaRead
 from llmshed.admission.release import UNKNOWN_DECODE_SECONDS_PER_TOKEN, prefill_seconds
 from llmshed.admission.request import Request
-from llmshed.admission.signals.governor import BudgetGovernor, shrunk_budget
+from llmshed.admission.signals.governor import EXPIRY_SECONDS, BudgetGovernor, shrunk_budget
 from llmshed.admission.signals.readings import LedgerView, ReplicaReading, Signal
 from llmshed.admission.signals.stall import ExpectedWork, StallDetector
 from llmshed.clock import Clock
@@ -81,6 +81,7 @@ class SignalWatch:
         self._paces = PaceWatch(plan.profile)
         self._kept_ratio = likeness.kept_ratio
         self._told = shrunk_budget(serving.spec, self._kept_ratio)
+        self._read_told = ReplicaRead(name, None, None)
         means.observer.budget_governed(name, 1.0)
 
     def met_anew(self, plan: PoolPlan, serving: Serving) -> None:
@@ -92,6 +93,7 @@ class SignalWatch:
         self._plan = plan
         self._serving = serving
         self._told = shrunk_budget(serving.spec, self._likeness.kept_ratio)
+        self._read_told = ReplicaRead(self._name, None, None)  # the core forgot what it knew as the replica came up
         self._govern(self._means.clock.now())
 
     async def run(self) -> None:
@@ -158,7 +160,10 @@ class SignalWatch:
         if self._stalled or self._likeness.kept_ratio != self._kept_ratio or (due is not None and due <= now):
             self._govern(now)
         if self._governor.heard_at is not None:
-            self._means.observer.signals_aged(self._name, now - self._governor.heard_at)
+            age_seconds = now - self._governor.heard_at
+            self._means.observer.signals_aged(self._name, age_seconds)
+            if age_seconds >= EXPIRY_SECONDS:
+                self._tell_read(None, None)
 
     async def _read_on(self) -> None:
         interval_seconds = self._plan.config.upstream.signal_interval_seconds
@@ -188,9 +193,19 @@ class SignalWatch:
 
     def _judge(self, reading: ReplicaReading) -> None:
         now = self._means.clock.now()
-        for signal in self._governor.hear(reading, self._ledger_view(), now):
+        bad = self._governor.hear(reading, self._ledger_view(), now)
+        for signal in bad:
             self._means.observer.signal_seen(self._name, signal)
+        if Signal.ABSURD not in bad:
+            self._tell_read(reading.kv_used_ratio, self._governor.preemptions_over_budget)
         self._govern(now)
+
+    def _tell_read(self, kv_used_ratio: float | None, preemptions_over_budget: float | None) -> None:
+        """Tell the core what its pool's ladder may go by, if that has changed."""
+        read = ReplicaRead(self._name, kv_used_ratio, preemptions_over_budget)
+        if read != self._read_told:
+            self._read_told = read
+            self._means.driver.tell(read)
 
     def _ledger_view(self) -> LedgerView:
         replicas = self._means.driver.state().replicas

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from fakes.door import arrive, door, queueing_lanes, request, spec, told
+from fakes.rungs import STOP_BULK, held, ladder_of, policy_on, pool_on
 from llmshed.admission.actions import Enqueue, Evict
 from llmshed.admission.controller import AdmissionController
 from llmshed.admission.events import (
@@ -17,10 +18,14 @@ from llmshed.admission.events import (
     FirstToken,
     NotSent,
     ReplicaDown,
+    ReplicaRead,
     ReplicaRemoved,
+    RungHeld,
+    RungReleased,
     Tick,
 )
 from llmshed.admission.policy import ReplicaBudget
+from llmshed.ladder.standing import Hold
 
 FULL: dict[str, Any] = {"gross_ceiling_tokens": 7_000, "guard_band_ratio": 0.0, "decode_seconds_per_token": 0.001}
 STRANGE = (
@@ -32,6 +37,8 @@ STRANGE = (
     ReplicaDown("r9"),
     ReplicaRemoved("r9"),
     BudgetChanged("r9", ReplicaBudget(1, 0.0, 1)),
+    ReplicaRead("r9", 0.5, None),
+    RungHeld("main", Hold("r1", 30.0, "a test")),
     Arrived(request(1)),
     Arrived(request(2)),
     FirstToken(2),
@@ -65,3 +72,13 @@ def test_a_key_is_in_use_until_its_engine_has_let_go() -> None:
     controller.handle(Tick(), 10.0)
     controller.handle(Arrived(request(1)), 10.0)
     assert (controller.check(), controller.state(10.0).live_requests) == ((), 1)
+
+
+def test_a_rung_is_held_by_a_name_of_its_ladder_and_nothing_is_given_up_twice() -> None:
+    controller = AdmissionController(policy_on(pool_on(ladder_of(STOP_BULK))))
+    with pytest.raises(ValueError, match="ladder small@1 has no rung `r2`"):
+        held(controller, "r2")
+    assert len(held(controller, "r1")) == 1
+    assert len(controller.handle(RungReleased("main"), 1.0)) == 1
+    for pool in ("main", "unknown"):
+        assert controller.handle(RungReleased(pool), 1.0) == []

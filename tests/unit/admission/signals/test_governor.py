@@ -206,3 +206,19 @@ def test_the_announced_wake_ups_alone_lead_back_to_the_whole(readings: int) -> N
         assert governor.factor > before
     assert wakes <= 15
     assert now - 5.0 * readings <= WHOLE_AGAIN_SECONDS
+
+
+def test_preemptions_are_told_by_their_budget() -> None:
+    """Of 6 a minute: 3 in half a minute, then 9 in a minute, of which the oldest reading tells none."""
+    governor = BudgetGovernor(preemptions_per_minute=6.0)
+    told = []
+    for at, total in ((0.0, 10.0), (30.0, 13.0), (60.0, 19.0), (91.0, 19.0), (100.0, 2.0)):
+        governor.hear(ReplicaReading(at, preemptions_total=total), IDLE, at)
+        told.append(governor.preemptions_over_budget)
+    assert told == [0.0, 0.5, 1.5, 0.0, 0.0]
+    assert BudgetGovernor().preemptions_over_budget is None
+    none_permitted = BudgetGovernor(preemptions_per_minute=0.0)
+    assert none_permitted.preemptions_over_budget is None
+    for at, total in ((0.0, 0.0), (5.0, 1.0)):
+        none_permitted.hear(ReplicaReading(at, preemptions_total=total), IDLE, at)
+    assert none_permitted.preemptions_over_budget == math.inf
