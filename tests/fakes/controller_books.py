@@ -145,7 +145,7 @@ class Books:
         self.refused(verdict)
         if verdict.reason is Reason.QUEUE_TIMEOUT and self.punctual:
             assert self.now == queued.residence_ends, queued
-        if verdict.reason is Reason.SHED_PRIORITY:
+        if verdict.reason is Reason.SHED_PRIORITY and verdict.rung is None:
             same_lane = [one for one in self.waiting.values() if one.lane is queued.lane]
             assert all(one.priority_class.rank <= queued.priority_class.rank for one in same_lane)
 

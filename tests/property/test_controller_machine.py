@@ -1,7 +1,8 @@
 """The controller under any order of events: nothing leaks, nothing is lent twice, every request ends once.
 
 The model keeps its own books: who waits since when, and who runs where with how many tokens, by the actions alone.
-After every step the controller's own `check`, its state and the model must agree.
+After every step the controller's own `check`, its state and the model must agree. Pools may have a ladder, whose rungs
+come into force by its windows or are held.
 """
 
 from collections.abc import Mapping
@@ -13,7 +14,8 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from fakes.controller_books import RESIDENCE_SECONDS, Books
-from fakes.door import policy, queueing_lanes, request, spec
+from fakes.door import queueing_lanes, request, spec
+from fakes.rungs import SHED_LOW, SHED_NORMAL, STOP_BULK, cap, ladder_of, policy_on, pool_on
 from llmshed.admission.actions import Dispatch, Enqueue, Refuse, Released, RungChanged
 from llmshed.admission.controller import AdmissionController
 from llmshed.admission.events import (
@@ -30,13 +32,18 @@ from llmshed.admission.events import (
     ReplicaDown,
     ReplicaRemoved,
     ReplicaUp,
+    RungHeld,
+    RungReleased,
     Tick,
 )
 from llmshed.admission.policy import LanePolicy, ReplicaBudget, TenantPolicy
 from llmshed.admission.reasons import Reason
-from llmshed.admission.request import Intent, Lane, PriorityClass, Request
+from llmshed.admission.request import SERVICE_RANKS, Intent, Lane, PriorityClass, Request, service_rank
 from llmshed.admission.service.choice import MOST_LOOKED_AT
-from llmshed.admission.verdict import Decision
+from llmshed.admission.service.pool import RANKED
+from llmshed.admission.verdict import Decision, Verdict
+from llmshed.ladder.model import Ladder
+from llmshed.ladder.standing import Hold
 
 TENANTS = {
     "acme": TenantPolicy("acme", max_concurrent_requests=9, max_reserved_tokens=90_000),
@@ -50,6 +57,12 @@ TIMED = {Reason.QUEUE_TIMEOUT, Reason.DEADLINE_INFEASIBLE}
 OUTPUTS = st.sampled_from([None, 1, 100, 1_000, 9_000]) | st.integers(1, 9_000)
 PROMPTS = st.lists(st.sampled_from([10, 400, 4_000, 9_000]) | st.integers(0, 30_000), min_size=1, max_size=2)
 SECONDS = st.sampled_from([None, None, None, 0.5, 3.0, 40.0])
+LADDERS = (
+    None,
+    ladder_of(STOP_BULK, SHED_LOW, cap(200), SHED_NORMAL, window_seconds=2.0, sample_minimum=1),
+    ladder_of(cap(50), STOP_BULK, window_seconds=30.0, descend_needs_room=False),
+    ladder_of(STOP_BULK | {"scope": {"tenants": ["acme"]}}, cap(300, scope={"classes": ["high"]}), window_seconds=5.0),
+)
 
 
 def lanes_of(queue_requests: int, bulk_input: int | None = None) -> Mapping[Lane, LanePolicy]:
@@ -64,11 +77,18 @@ class Door(Books, RuleBasedStateMachine):
         RuleBasedStateMachine.__init__(self)
         Books.__init__(self)
 
-    @initialize(queue_requests=st.sampled_from([0, 2, 6, 30]), rate=st.sampled_from([None, 2_000.0, 50_000.0]))
-    def one_replica(self, queue_requests: int, rate: float | None) -> None:
+    @initialize(
+        queue_requests=st.sampled_from([0, 2, 6, 30]),
+        rate=st.sampled_from([None, 2_000.0, 50_000.0]),
+        ladder=st.sampled_from(LADDERS),
+    )
+    def one_replica(self, queue_requests: int, rate: float | None, ladder: Ladder | None) -> None:
         self.rate = rate
         self.queue_requests = queue_requests
-        self.controller = AdmissionController(policy(tenants=TENANTS, lanes=lanes_of(queue_requests)))
+        self.ladder = ladder
+        self.controller = AdmissionController(
+            policy_on(pool_on(ladder), tenants=TENANTS, lanes=lanes_of(queue_requests))
+        )
         self.come_up("r1", 96_000, 8)
 
     @rule(
@@ -83,6 +103,7 @@ class Door(Books, RuleBasedStateMachine):
         body=st.sampled_from([None, None, "a", "b"]),
         first_token_in=SECONDS,
         done_in=SECONDS,
+        declines=st.sampled_from([False, False, False, True]),
     )
     def arrive(  # noqa: PLR0917 - one argument a field
         self,
@@ -97,6 +118,7 @@ class Door(Books, RuleBasedStateMachine):
         body: str | None,
         first_token_in: float | None,
         done_in: float | None,
+        declines: bool,  # noqa: FBT001 - drawn
     ) -> None:
         key = len(self.arrived) + 1
         made = request(
@@ -112,6 +134,7 @@ class Door(Books, RuleBasedStateMachine):
             fingerprint=body,
             first_token_deadline=None if first_token_in is None else self.now + first_token_in,
             deadline=None if done_in is None else self.now + done_in,
+            declines_degrading=declines,
         )
         self.come(made)
 
@@ -134,7 +157,10 @@ class Door(Books, RuleBasedStateMachine):
         assert isinstance(told[0], Dispatch | Enqueue | Refuse)
         if not was_due:  # nothing came due in between, so the question and the answer saw the same
             assert told[0].verdict == expected
-        if not isinstance(told[0], Refuse):
+        if isinstance(told[0], Refuse):
+            if told[0].verdict.reason is Reason.SHED_PRIORITY:
+                self.nobody_lower_is_taken(made, told[0].verdict)
+        else:
             assert not self.draining
             mine = [one.tokens for one in self.held.values() if one.request.tenant == made.tenant]
             mine += [one.tokens for one in self.waiting.values() if one.request.tenant == made.tenant]
@@ -229,10 +255,26 @@ class Door(Books, RuleBasedStateMachine):
                 self.budgets[name] = ReplicaBudget(gross, 0.1, 6, self.rate, DECODE_SECONDS)
                 self.tell(BudgetChanged(name, self.budgets[name]))
 
-    @rule(bulk=st.none() | st.integers(1_000, 20_000), queue_requests=st.sampled_from([0, 2, 6, 30]))
-    def reload(self, bulk: int | None, queue_requests: int) -> None:
-        self.queue_requests = queue_requests
-        self.tell(PolicyChanged(policy(tenants=TENANTS, lanes=lanes_of(queue_requests, bulk))))
+    @rule(
+        bulk=st.none() | st.integers(1_000, 20_000),
+        queue_requests=st.sampled_from([0, 2, 6, 30]),
+        ladder=st.sampled_from(LADDERS),
+    )
+    def reload(self, bulk: int | None, queue_requests: int, ladder: Ladder | None) -> None:
+        self.queue_requests, self.ladder = queue_requests, ladder
+        lanes = lanes_of(queue_requests, bulk)
+        self.tell(PolicyChanged(policy_on(pool_on(ladder), tenants=TENANTS, lanes=lanes)))
+
+    @precondition(lambda self: self.ladder)
+    @rule(number=st.integers(0, 9), seconds=st.sampled_from([0.5, 10.0, 300.0]))
+    def hold(self, number: int, seconds: float) -> None:
+        assert self.ladder is not None
+        rungs = self.ladder.rungs
+        self.tell(RungHeld("main", Hold(rungs[number % len(rungs)].name, self.now + seconds, "a test")))
+
+    @rule()
+    def release(self) -> None:
+        self.tell(RungReleased("main"))
 
     @rule(seconds=st.sampled_from([0.01, 0.25, 1.0, 2.0]) | st.floats(0.01, 200.0), punctual=st.booleans())
     def wait(self, seconds: float, *, punctual: bool) -> None:
@@ -269,7 +311,7 @@ class Door(Books, RuleBasedStateMachine):
     def time_is_kept(self) -> None:
         releasing = set(self.held) - set(self.live)
         wakeup = self.controller.next_wakeup()
-        assert (wakeup is not None) == bool(releasing or self.waiting)
+        assert (wakeup is not None) == bool(releasing or self.waiting or self.ladder)
         for one in self.waiting.values():
             assert self.now < one.residence_ends
             assert all(self.now < at for at in (one.request.deadline, one.request.first_token_deadline) if at)
@@ -289,7 +331,29 @@ class Door(Books, RuleBasedStateMachine):
                 asked_intent=Intent.INTERACTIVE if one.lane is Lane.INTERACTIVE else Intent.BULK,
                 asked_class=one.priority_class,
             )
-            assert self.controller.assess(twin, self.now).decision is not Decision.ADMIT, one
+            verdict = self.controller.assess(twin, self.now)
+            if verdict.reservation is not None and verdict.reservation.total_tokens < one.tokens:
+                continue  # it came after a rung that grants less output
+            assert verdict.decision is not Decision.ADMIT, one
+
+    @invariant()
+    def rungs_agree(self) -> None:
+        assert len(self.controller.rungs_in_force("main")) == self.rung
+        for one in self.waiting.values():
+            verdict = self.controller.assess(replace(one.request, key=-1, fingerprint=None), self.now)
+            assert verdict.reason is not Reason.SHED_PRIORITY, one
+
+    def nobody_lower_is_taken(self, shed: Request, verdict: Verdict) -> None:
+        """Whom a rung holds back has nobody of a lower rank before it, however small."""
+        assert verdict.lane is not None
+        assert verdict.priority_class is not None
+        rank = service_rank(verdict.lane, verdict.priority_class)
+        assert all(service_rank(one.lane, one.priority_class) <= rank for one in self.waiting.values())
+        for lower in range(rank + 1, SERVICE_RANKS):
+            lane, priority_class = RANKED[lower]
+            intent = Intent.INTERACTIVE if lane is Lane.INTERACTIVE else Intent.BULK
+            twin = replace(request(-1, 1, 1), tenant=shed.tenant, asked_intent=intent, asked_class=priority_class)
+            assert self.controller.assess(twin, self.now).decision is Decision.REFUSE
 
     def teardown(self) -> None:
         """Everything ends: then nothing may be left, however long the engines hold on."""
@@ -297,6 +361,8 @@ class Door(Books, RuleBasedStateMachine):
             return
         self.tell(Draining())
         self.draining = True
+        self.ladder = None
+        self.tell(PolicyChanged(policy_on(pool_on(None), tenants=TENANTS, lanes=lanes_of(self.queue_requests))))
         while self.live or (wakeup := self.controller.next_wakeup()) is not None:
             if self.live:
                 self.tell(Cancelled(self.live.pop(), sent=True))

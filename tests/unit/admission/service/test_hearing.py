@@ -59,7 +59,8 @@ def test_who_is_sent_from_the_queue_counts_with_its_wait() -> None:
     assert isinstance(arrive(controller, 2, 3_500, 500, now=1.0), Enqueue)
     assert isinstance(controller.handle(Finished(1, 500), 4.0)[-1], Dispatch)
     seen = window(controller)
-    assert (seen.arrivals, seen.signal_seconds) == (1, pytest.approx(3.0, rel=0.01))
+    assert seen.arrivals == 1
+    assert seen.signal_seconds == pytest.approx(3.0, rel=0.01)
 
 
 def test_whose_client_leaves_the_queue_counts_with_its_wait() -> None:
@@ -68,7 +69,8 @@ def test_whose_client_leaves_the_queue_counts_with_its_wait() -> None:
     arrive(controller, 2, 3_500, 500, now=1.0)
     controller.handle(Cancelled(2, sent=False), 6.0)
     seen = window(controller)
-    assert (seen.arrivals, seen.signal_seconds) == (1, pytest.approx(5.0, rel=0.01))
+    assert seen.arrivals == 1
+    assert seen.signal_seconds == pytest.approx(5.0, rel=0.01)
 
 
 def test_whose_wait_is_over_counts_with_all_of_it_however_late_it_is_found_over() -> None:
@@ -80,7 +82,8 @@ def test_whose_wait_is_over_counts_with_all_of_it_however_late_it_is_found_over(
     told = evicted.verdict.delay
     assert told is not None
     seen = window(controller)
-    assert (seen.arrivals, seen.signal_seconds) == (1, pytest.approx(max(10.0, told.wait_seconds), rel=0.01))
+    assert seen.arrivals == 1
+    assert seen.signal_seconds == pytest.approx(max(10.0, told.wait_seconds), rel=0.01)
 
 
 def test_who_gives_its_place_away_counts_with_what_it_would_have_waited_on() -> None:
@@ -118,7 +121,8 @@ def test_what_a_rung_sent_elsewhere_is_demand_where_it_came_from_and_waits_where
     assert isinstance(arrive(controller, 1, 400, 200, model="s", moved_from="main"), Dispatch)
     came_from, is_in = window(controller), window(controller, 1)
     assert (came_from.arrivals, is_in.arrivals) == (0, 1)
-    assert (came_from.offered_tokens_per_second, is_in.offered_tokens_per_second) == (pytest.approx(10.0), 0.0)
+    assert came_from.offered_tokens_per_second == pytest.approx(10.0)
+    assert is_in.offered_tokens_per_second == 0.0
 
 
 def test_a_second_try_of_the_gateway_is_no_second_arrival() -> None:
