@@ -15,7 +15,7 @@ from llmshed.tokenizing.paces import Pace
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is measured and no template tried; tests of the library do that."""
-    measured = [Pace("prose", 131_000, 1, 0.1, 0), Pace("letter", 131_072, 1, 0.2, 0)]
+    measured = [Pace("prose", 131_000, 1, 0.1, 0.1, 0), Pace("letter", 131_072, 1, 0.2, 0.1, 0)]
     monkeypatch.setattr(selftest, "paces", lambda *_: measured)
     monkeypatch.setattr(selftest, "try_template", lambda *_: None)
 
@@ -57,7 +57,7 @@ def test_a_warning_is_told_with_its_kind_and_ends_with_65(cli: Cli, expanding: P
 
 @pytest.mark.slow
 def test_a_template_that_is_too_dear_is_a_warning(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(selftest, "paces", lambda *_: [Pace("prose", 131_000, 1, 0.1, 0)])
+    monkeypatch.setattr(selftest, "paces", lambda *_: [Pace("prose", 131_000, 1, 0.1, 0.1, 0)])
     (tmp_path / "tokenizer.json").write_text(embedded().tokenizer_json)
     template = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"chat_template": template}))

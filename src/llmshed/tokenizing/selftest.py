@@ -17,6 +17,12 @@ from llmshed.tokenizing.trial import try_template
 SIZES_BYTES: Final = (16_384, 131_072)
 MOST_RATIO: Final = 5.0
 """Times the processor time of prose that a string may take for its bytes."""
+MOST_TOKEN_RATIO: Final = 1.5
+"""Times the processor time of prose that a string may take for its tokens, of which bytes have one at most each.
+
+Splitting a text and looking its pieces up takes some 3 us a piece whatever the pieces are. So a text whose every
+character is a piece of its own is dearer for its bytes by what a token of prose has of them, 3.7 to 4.8, without any
+work being lost; and its tokens are what it is charged for."""
 MOST_STEEPENING: Final = 3.0
 """Times as long that a byte may take in the largest size as in the smallest: 8 would be the square."""
 MOST_BYTES: Final = 300 * 2**20
@@ -84,9 +90,8 @@ def of_paces(measured: Sequence[Pace]) -> list[Suspicion]:
         if pace.seconds is None:
             detail = f"{pace.size_bytes:,} bytes of {pace.name!r} were given up; what follows was not tried"
             found.append(Suspicion("warning", "slow", detail))
-    for name, ratio in ratios_to_prose(measured, max(sizes)).items():
-        if ratio > MOST_RATIO:
-            found.append(Suspicion("warning", "slow", f"{name!r} takes {ratio:.1f} times as long as prose"))
+    for name, ratio in dear(measured, max(sizes)).items():
+        found.append(Suspicion("warning", "slow", f"{name!r} takes {ratio:.1f} times as long as prose"))
     for name, steepening in _steepenings(measured).items():
         if steepening > MOST_STEEPENING:
             detail = f"a byte of {name!r} takes {steepening:.1f} times as long in the largest size as in the smallest"
@@ -98,26 +103,42 @@ def of_paces(measured: Sequence[Pace]) -> list[Suspicion]:
 
 
 def ratios_to_prose(measured: Sequence[Pace], size_bytes: int) -> dict[str, float]:
-    """Return the processor time for a byte of each string of about a size, as a multiple of that of prose."""
-    of_size = [pace for pace in measured if size_bytes / 2 < pace.size_bytes <= size_bytes]
-    prose = next((per_byte for pace in of_size if pace.name == PROSE and (per_byte := _per_byte(pace))), None)
-    if prose is None:
-        return {}
+    """Return the processor time for a byte of each string of about a size, as a multiple of that of prose beside it."""
     return {
-        pace.name: round(per_byte / prose, 3)
-        for pace in of_size
-        if pace.name != PROSE and (per_byte := _per_byte(pace)) is not None
+        pace.name: round(ratio, 3)
+        for pace in _of_size(measured, size_bytes)
+        if pace.name != PROSE and (ratio := _beside_prose(pace)) is not None
     }
 
 
+def dear(measured: Sequence[Pace], size_bytes: int) -> dict[str, float]:
+    """Return those of the ratios that are beyond the bounds, for the string's bytes and for its tokens too."""
+    tokens_of_byte = {
+        pace.name: min((pace.tokens or 0) / pace.size_bytes, 1.0) for pace in _of_size(measured, size_bytes)
+    }
+    prose = tokens_of_byte.get(PROSE)
+    return {
+        name: ratio
+        for name, ratio in ratios_to_prose(measured, size_bytes).items()
+        if ratio > MOST_RATIO and not (prose and ratio <= MOST_TOKEN_RATIO * tokens_of_byte[name] / prose)
+    }
+
+
+def _of_size(measured: Sequence[Pace], size_bytes: int) -> list[Pace]:
+    return [pace for pace in measured if size_bytes / 2 < pace.size_bytes <= size_bytes]
+
+
 def _steepenings(measured: Sequence[Pace]) -> dict[str, float]:
-    """Return how much longer a byte takes in the largest size than in the smallest, where both can be told."""
+    """Return how much longer a byte takes in the largest size than in the smallest, where both can be told.
+
+    Each is taken beside its own prose, since between the two the machine may have become busy.
+    """
     by_name: dict[str, list[Pace]] = {}
     for pace in sorted(measured, key=_size):
         by_name.setdefault(pace.name, []).append(pace)
     found = {}
     for name, own in by_name.items():
-        small, large = _per_byte(own[0]), _per_byte(own[-1])
+        small, large = _beside_prose(own[0]), _beside_prose(own[-1])
         if len(own) > 1 and small and large and (own[0].seconds or 0) > _LEAST_SECONDS:
             found[name] = large / small
     return found
@@ -131,8 +152,8 @@ def _of_template(files: TokenizerFiles, engine: EngineName) -> list[Suspicion]:
     return []
 
 
-def _per_byte(pace: Pace) -> float | None:
-    return None if pace.seconds is None else pace.seconds / pace.size_bytes
+def _beside_prose(pace: Pace) -> float | None:
+    return pace.seconds / pace.prose_seconds if pace.seconds is not None and pace.prose_seconds else None
 
 
 def _size(pace: Pace) -> int:

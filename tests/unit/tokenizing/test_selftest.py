@@ -11,11 +11,14 @@ from llmshed.tokenizing.bombs import BOMBS, bomb, prose
 from llmshed.tokenizing.files import ChatTemplate
 from llmshed.tokenizing.load import embedded
 from llmshed.tokenizing.paces import Pace, paces
-from llmshed.tokenizing.selftest import of_paces, ratios_to_prose, selftest
+from llmshed.tokenizing.selftest import dear, of_paces, ratios_to_prose, selftest
 
 
-def pace(name: str, size_bytes: int, seconds: float | None, peak_bytes: int = 0) -> Pace:
-    return Pace(name, size_bytes, None if seconds is None else 1, seconds, peak_bytes)
+def pace(name: str, size_bytes: int, seconds: float | None, peak_bytes: int = 0, tokens: int = 1) -> Pace:
+    """Return what a string took, beside prose of 10 us a byte."""
+    if seconds is None:
+        return Pace(name, size_bytes)
+    return Pace(name, size_bytes, tokens, seconds, size_bytes * 1e-5, peak_bytes)
 
 
 def test_there_are_22_strings_of_the_size_asked_for() -> None:
@@ -25,12 +28,23 @@ def test_there_are_22_strings_of_the_size_asked_for() -> None:
     assert 0 < len(prose(1_000)) <= 1_000
 
 
-def test_ratios_are_of_the_time_for_a_byte_in_the_size_asked_for() -> None:
-    measured = [pace("prose", 500, 1.0), pace("a", 500, 9.0), pace("prose", 4000, 2.0), pace("a", 2000, 3.0)]
+def test_ratios_are_of_the_time_of_prose_beside_it_in_the_size_asked_for() -> None:
+    measured = [pace("prose", 500, 0.005), pace("a", 500, 0.045), pace("prose", 4000, 0.04), pace("a", 2000, 0.06)]
     assert ratios_to_prose(measured, 4000) == {}
-    assert ratios_to_prose([*measured, pace("b", 3999, 5.0), pace("c", 4000, None)], 4000) == {"b": 2.501}
+    assert ratios_to_prose([*measured, pace("b", 4000, 0.1), pace("c", 4000, None)], 4000) == {"b": 2.5}
     assert ratios_to_prose(measured, 500) == {"a": 9.0}
-    assert ratios_to_prose([pace("a", 500, 1.0)], 500) == {}
+    busy = pace("b", 4000, 0.1)._replace(prose_seconds=0.1)  # the machine made both dearer
+    assert ratios_to_prose([*measured, busy], 4000) == {"b": 1.0}
+
+
+def test_a_string_of_many_tokens_may_take_half_as_much_again_as_prose_for_each() -> None:
+    usual = pace("prose", 4000, 0.04, tokens=1000)  # four bytes a token, and so at most 6 times for each byte
+    assert dear([usual, pace("a", 4000, 0.24, tokens=4000)], 4000) == {}
+    assert dear([usual, pace("a", 4000, 0.244, tokens=4000)], 4000) == {"a": 6.1}
+    assert dear([usual, pace("a", 4000, 0.244, tokens=72_000)], 4000) == {"a": 6.1}  # what grows is not excused by it
+    assert dear([usual, pace("a", 4000, 0.204, tokens=3000)], 4000) == {"a": 5.1}
+    assert dear([usual, pace("a", 4000, 0.2, tokens=1)], 4000) == {}
+    assert dear([pace("a", 4000, 0.204, tokens=4000)], 4000) == {"a": 5.1}
 
 
 def test_a_string_is_suspect_beyond_five_times_prose_and_when_it_grows_steeper() -> None:
@@ -62,6 +76,7 @@ def test_every_string_is_counted_in_the_child_as_it_is_here() -> None:
     right = [len(tokenizer.encode(text).ids) for text in (prose(1_000), "a" * 1_000, " " * 1_000)]
     assert [one.tokens for one in measured[:3]] == right
     assert all(one.seconds is not None and one.seconds >= 0 for one in measured)
+    assert all(one.prose_seconds is not None and one.prose_seconds > 0 for one in measured)
 
 
 @pytest.mark.slow
