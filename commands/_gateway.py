@@ -5,6 +5,7 @@ from typing import Any
 
 from llmshed.errors import EngineError, ExitCode, LlmshedError
 
+from ._address import read_address
 from ._input import read_text
 
 TIMEOUT_SECONDS = 10.0
@@ -35,10 +36,12 @@ class Gateway:
         """Take the address of the admin or the data listener, `http://HOST:PORT` or `HOST:PORT`.
 
         Raises:
+            typer.BadParameter: the address of `--gateway` is none.
             LlmshedError: the token's file cannot be read, or is not text.
         """
-        self._url = (url if "://" in url else f"http://{url}").rstrip("/")
+        self._url = read_address("--gateway", url)
         self._token = None if token_file is None else read_text(str(token_file)).strip()
+        self._admin: str | None = None
 
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """Post JSON to a route of the admin listener and return its answer.
@@ -49,7 +52,20 @@ class Gateway:
         """
         import orjson
 
-        status, answer = self._ask("POST", self._admin_url() + path, orjson.dumps(body))
+        return _object(self._url, self._answer("POST", path, orjson.dumps(body)))
+
+    def get(self, path: str) -> dict[str, Any]:
+        """Get the JSON of a route of the admin listener; raises as `post`."""
+        return _object(self._url, self._answer("GET", path, None))
+
+    def text(self, path: str) -> str:
+        """Get the text of a route of the admin listener, as that of `/metrics`; raises as `post`."""
+        return self._answer("GET", path, None).decode(errors="replace")
+
+    def _answer(self, method: str, path: str, body: bytes | None) -> bytes:
+        if self._admin is None:
+            self._admin = self._admin_url()
+        status, answer = self._ask(method, self._admin + path, body)
         if status == 404:
             raise EngineError(
                 f"{self._url} answered 404: no admin listener answers there;"
@@ -62,7 +78,7 @@ class Gateway:
                 " and --token-file with its token where it has one",
             )
         if status != 200:
-            raise RefusalError(status, f"{self._url} answered {status}: {_message(answer)}")
+            raise RefusalError(status, f"{self._url} answered {status}: {_message(_object(self._url, answer))}")
         return answer
 
     def _admin_url(self) -> str:
@@ -74,7 +90,7 @@ class Gateway:
         status, answer = self._ask("GET", f"{self._url}/v1/llmshed/limits", None)
         if status != 200:
             return self._url
-        admin = answer.get("admin")
+        admin = _object(self._url, answer).get("admin")
         if not isinstance(admin, str):
             raise EngineError(
                 f"{self._url} is no admin listener and does not tell of one:"
@@ -82,23 +98,21 @@ class Gateway:
             )
         return admin.rstrip("/")
 
-    def _ask(self, method: str, url: str, body: bytes | None) -> tuple[int, dict[str, Any]]:
+    def _ask(self, method: str, url: str, body: bytes | None) -> tuple[int, bytes]:
         from http.client import HTTPException
         from urllib.error import HTTPError
         from urllib.request import ProxyHandler, Request, build_opener
 
-        if not url.startswith(("http://", "https://")):
-            raise EngineError(f"{url}: a gateway is named as http://HOST:PORT")
         headers = {"content-type": "application/json"}
         if self._token is not None:
             headers["authorization"] = f"Bearer {self._token}"
         opener = build_opener(ProxyHandler({}))  # a gateway is asked directly, whatever http_proxy says
         try:
-            with opener.open(Request(url, body, headers, method=method), timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310 - http(s) was checked above
-                return answer.status, _object(url, answer.read())
+            with opener.open(Request(url, body, headers, method=method), timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310 - `read_address` takes http(s) alone
+                return answer.status, answer.read()
         except HTTPError as error:
             with error:
-                return error.code, _object(url, error.read())
+                return error.code, error.read()
         except (OSError, HTTPException, ValueError) as error:
             reason = getattr(error, "reason", None) or error
             raise EngineError(f"no gateway answers at {url}: {reason}") from error

@@ -132,7 +132,8 @@ def test_without_a_profile_the_simulated_replica_stands_in_and_says_so(cli: Cli)
         (["hello", "--tokenizer", "/no/such/dir"], "", NO_INPUT, "/no/such/dir"),
         (["--input-tokens", "3", "--profile", "/no/such/profile.toml"], "", CONFIG, "/no/such/profile.toml"),
         (["--input-tokens", "3", "--gateway", "http://127.0.0.1:1"], "", UNAVAILABLE, "http://127.0.0.1:1"),
-        (["--input-tokens", "3", "--gateway", "ftp://here"], "", UNAVAILABLE, "ftp://here"),
+        (["--input-tokens", "3", "--gateway", "ftp://here"], "", USAGE, "ftp://here"),
+        (["--input-tokens", "3", "--gateway", "http://127.0.0.1:1?a"], "", USAGE, "without ? and #"),
         (["--input-tokens", "3", "--gateway", "a:1", "--token-file", "/no/such/file"], "", NO_INPUT, "/no/such/file"),
         (["--input-tokens", "3", "--gateway", "a:1", "--active", "0"], "", USAGE, "--active does not go with"),
         (["--input-tokens", "3", "--gateway", "a:1", "--profile", "p"], "", USAGE, "--profile does not go with"),
@@ -149,3 +150,10 @@ def test_what_is_wrong_is_said_in_one_line(cli: Cli, arguments: list[str], stdin
     assert said in ran.stderr
     assert "Traceback" not in ran.stderr
     assert ran.stdout == ""
+
+
+def test_a_password_in_the_address_of_a_gateway_is_refused_and_not_repeated(cli: Cli) -> None:
+    ran = cli("classify", "--input-tokens", "3", "--gateway", "http://operator:hush@127.0.0.1:1")
+    assert (ran.exit_code, ran.stdout) == (USAGE, "")
+    assert "an address without a user is needed" in ran.stderr
+    assert "hush" not in ran.stderr
