@@ -1,6 +1,7 @@
 """The one place where lanes, budgets, queues, ledgers and routing meet."""
 
 from dataclasses import dataclass
+from math import inf
 from typing import assert_never
 
 from llmshed.admission.actions import Action, Dispatch, Enqueue, Evict, Refuse, Released, RungChanged
@@ -107,7 +108,8 @@ class AdmissionController:
         # Before waits end: whose client left is answered nothing, though its wait is over by the same reading.
         left_queue = isinstance(event, Cancelled) and self._leave_queue(event.key, now)
         actions += self._evict_expired(now)
-        actions += self._follow(self._ladders.advance(now), now)
+        if self._ladders.due_at <= now:
+            actions += self._follow(self._ladders.advance(now), now)
         match event:
             case Arrived(request):
                 actions += self._serve_due(now)  # it may pass only those who were tried
@@ -154,10 +156,11 @@ class AdmissionController:
 
     def next_wakeup(self) -> float | None:
         """Return the clock reading at which the core wants a `Tick`; None while nothing is timed."""
-        times = [replica.ledger.next_release() for replica in self._replicas.values()]
+        times: list[float | None] = [self._ladders.due_at]
+        times += [replica.ledger.next_release() for replica in self._replicas.values()]
         times += [pool.next_wakeup() for pool in self._pools.values()]
-        times.append(self._ladders.next_wakeup())
-        return min([at for at in times if at is not None], default=None)
+        first = min(at for at in times if at is not None)
+        return None if first == inf else first
 
     def rungs_in_force(self, pool: str) -> tuple[Rung, ...]:
         """Return the rungs in force on a pool, first to last; none where it has no ladder, or is not known."""
@@ -258,7 +261,8 @@ class AdmissionController:
             self._tenant_use.free(waiting.tenant, waiting.reservation)
             self._tenant_use.charge(waiting.tenant, reservation_of(verdict))
             hear_wait(waiting, pool, now, now)
-            hear_leaving(waiting, pool, now)
+            if pool.laddering is not None:
+                hear_leaving(waiting, pool, now)
             actions.append(self._dispatch(waiting.request, waiting.policy, verdict, replica, now))
         return actions
 
@@ -312,8 +316,7 @@ class AdmissionController:
         pool = self._roster.where_waits(key)
         if pool is None:
             return False
-        waiting = pool.leave(key, now)
-        self._forget_wait(waiting)
+        self._forget_wait(waiting := pool.leave(key, now))
         hear_leaving(waiting, pool, now)
         return True
 
@@ -386,9 +389,8 @@ class AdmissionController:
     def _follow(self, steps: list[Step], now: float, *changed: str) -> list[Action]:
         """Tell steps, and send away who waits where a rung now holds its like back; `changed` are further pools."""
         actions: list[Action] = [RungChanged(step) for step in steps]
-        for name in dict.fromkeys((*changed, *(step.pool for step in steps))):
-            if (pool := self._pools.get(name)) is None:
-                continue  # it left the policy, and had no replica
+        names = dict.fromkeys((*changed, *(step.pool for step in steps)))
+        for pool in [self._pools[name] for name in names if name in self._pools]:
             for waiting in pool.held_back():
                 if waiting.key in pool:
                     actions += self._ask_anew(waiting, pool, now)

@@ -99,7 +99,7 @@ def options_on(
     for replica in replicas:
         last = options[-1] if options else None
         if last is not None and _alike(replica.spec, last.replica.spec):
-            options.append(last._replace(replica=replica))
+            options.append(Option(replica, last.ceiling_tokens, last.reservation, last.degradations))
         else:
             ceiling, degradations = output_ceiling(request, lane_policy, replica.spec.limits), request.degradations
             if cap is not None and cap.tokens < ceiling:

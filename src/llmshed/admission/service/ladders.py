@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
+from math import inf
 
 from llmshed.admission.policy import AdmissionPolicy
 from llmshed.admission.request import CLASSES, Lane
@@ -18,6 +19,7 @@ class Ladders:
 
     Attributes:
         in_force: whether a rung is in force anywhere, so that a decision without one looks no further.
+        due_at: when the next window or hold ends; infinite without ladders.
     """
 
     def __init__(self, pools: Mapping[str, Pool], policy: AdmissionPolicy, now: float) -> None:
@@ -25,6 +27,7 @@ class Ladders:
         self._pools = pools
         self._by_pool: dict[str, Laddering] = {}
         self.in_force = False
+        self.due_at = inf
         self.change_policy(policy, now)
 
     def of(self, pool: str) -> Laddering | None:
@@ -69,13 +72,8 @@ class Ladders:
         for name, known in self._by_pool.items():
             if known.next_wakeup() <= now:
                 steps += known.advance(now, partial(reading_of, self._pools[name], now))
-        if steps:
-            self._note()
+        self._note()
         return steps
-
-    def next_wakeup(self) -> float | None:
-        """Return when the next window or hold ends; None without ladders."""
-        return min((known.next_wakeup() for known in self._by_pool.values()), default=None)
 
     def check(self) -> list[str]:
         """Return the invariants that do not hold: those of each ladder, and that its pool knows it."""
@@ -84,10 +82,16 @@ class Ladders:
         wrong += [f"pool {name} does not know its ladder" for name in strangers]
         if self.in_force != any(known.measures is not None for known in self._by_pool.values()):
             wrong.append("whether a rung is in force anywhere is not what pools say")
+        if self.due_at != self._next_end():
+            wrong.append(f"ladders are looked at at {self.due_at:g} s, and the next end is at {self._next_end():g} s")
         return wrong
 
     def _note(self) -> None:
         self.in_force = any(known.measures is not None for known in self._by_pool.values())
+        self.due_at = self._next_end()
+
+    def _next_end(self) -> float:
+        return min((known.next_wakeup() for known in self._by_pool.values()), default=inf)
 
 
 def objective_seconds(policy: AdmissionPolicy) -> float:

@@ -1,5 +1,7 @@
 """Which pools have a ladder, when they want to be woken, and what their windows read."""
 
+import math
+
 import pytest
 
 from fakes.door import arrive, policy, queueing_lanes, spec
@@ -18,14 +20,14 @@ def test_pools_know_their_ladders_and_lose_them() -> None:
     on = policy_on(pool_on(LADDER), pool_on(None, "other"))
     ladders = Ladders(pools, on, 5.0)
     assert (pools["main"].laddering, pools["other"].laddering) == (ladders.of("main"), None)
-    assert ladders.next_wakeup() == 35.0
+    assert ladders.due_at == 35.0
     assert not ladders.in_force
     (step,) = ladders.hold("main", Hold("r1", 20.0, "a test"), 6.0)
-    assert (step.after, ladders.in_force, ladders.next_wakeup()) == (1, True, 20.0)
+    assert (step.after, ladders.in_force, ladders.due_at) == (1, True, 20.0)
     assert ladders.check() == []
     (step,) = ladders.change_policy(policy_on(pool_on(None), pool_on(LADDER, "other")), 7.0)
     assert (step.pool, step.after, step.cause) == ("main", 0, Cause.RELOADED)
-    assert (pools["main"].laddering, ladders.in_force, ladders.next_wakeup()) == (None, False, 37.0)
+    assert (pools["main"].laddering, ladders.in_force, ladders.due_at) == (None, False, 37.0)
     assert ladders.release("main") == []
     assert ladders.check() == []
 
@@ -41,7 +43,7 @@ def test_a_hold_ends_by_itself() -> None:
 
 def test_without_ladders_nothing_is_timed() -> None:
     ladders = Ladders({"main": Pool("main")}, policy(), 0.0)
-    assert (ladders.next_wakeup(), ladders.advance(1e9), ladders.of("main")) == (None, [], None)
+    assert (ladders.due_at, ladders.advance(1e9), ladders.of("main")) == (math.inf, [], None)
 
 
 def test_the_objective_is_the_part_of_the_first_token_that_waiting_may_take() -> None:
