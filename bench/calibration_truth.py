@@ -8,6 +8,7 @@ begins where all is well and ends after `BROKEN_IN_A_ROW` levels that broke.
 
 import csv
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -24,6 +25,7 @@ from llmshed.simulation.building import Parameters
 from llmshed.workload.asks import Ask
 
 TRUTH = ROOT / "bench" / "data" / "calibration_truth.csv"
+Natural = Callable[[Ask], int]
 STEP = 1.01
 ANSWERS = 3000
 WARM_SECONDS = 30.0
@@ -52,11 +54,12 @@ class Shares:
 class Level:
     """One level on one idle replica."""
 
-    def __init__(self, plan: Plan, parameters: Parameters, level: float) -> None:
+    def __init__(self, plan: Plan, parameters: Parameters, natural: Natural | None, level: float) -> None:
         """Stand before an idle replica."""
         self._plan = plan
         self._level = level
-        self._replica = VirtualReplica(parameters, lambda ask: ask.ceiling_tokens)
+        self._whole = natural is None
+        self._replica = VirtualReplica(parameters, natural or _never_asked)
         self._draws = Draws(plan.mix, Random("bench/calibration/truth"))  # noqa: S311 - order of requests
         self._flights = Flights()
         self._filling = True
@@ -99,7 +102,7 @@ class Level:
                     self._next = self._draws.fresh()
                 return
             shape = self._next
-            ask = Ask(str(self._sent), shape.input_tokens, shape.ceiling_tokens, runs_to_ceiling=True, lane=shape.lane)
+            ask = Ask(str(self._sent), shape.input_tokens, shape.ceiling_tokens, self._whole, shape.lane)
             self._flights.send(ask, now, Role.FILL if self._filling else Role.MIX)
             if (refused := self._replica.send(ask, now)) is not None:
                 raise RuntimeError(f"the replica refuses at {self._level:g} tokens: {refused.detail}")
@@ -115,10 +118,20 @@ class Level:
         return self._flights.waiting_input_tokens >= FILL_TOKENS and now - self._mark[1] < STALLED_SECONDS
 
 
-def truth_of(case: Case) -> tuple[float, int]:
-    """Return the highest level that keeps the objectives, and the requests of the exhaustive sweep up to it."""
-    at = partial(Level, case.plan(), case.parameters())
-    low = high = case.parameters().kv_tokens / 4
+def _never_asked(ask: Ask) -> int:
+    raise RuntimeError(f"{ask.id} runs to its ceiling")
+
+
+def truth_of(plan: Plan, parameters: Parameters, natural: Natural | None = None) -> tuple[float, int]:
+    """Return the highest level that keeps the objectives, and the requests of the exhaustive sweep up to it.
+
+    Args:
+        plan: the mix and its objectives.
+        parameters: the replica without noise.
+        natural: tokens after which the model ends an answer; None lets all run to their ceiling.
+    """
+    at = partial(Level, plan, parameters, natural)
+    low = high = parameters.kv_tokens / 4
     while at(high).shares(300).held:
         low, high = high, high * 1.3
     while high > 1.05 * low:
@@ -154,7 +167,7 @@ def main(names: list[str]) -> None:
         if names and case.replica not in names:
             continue
         print(case, flush=True)
-        found[case], _ = truth_of(case)
+        found[case], _ = truth_of(case.plan(), case.parameters())
         with TRUTH.open("w", encoding="utf-8", newline="") as rows:
             writer = csv.writer(rows, lineterminator="\n")
             writer.writerow(("replica", "engine", "traffic", "ceiling_tokens"))

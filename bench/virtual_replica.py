@@ -36,13 +36,17 @@ class VirtualReplica:
 
     Args:
         parameters: the replica.
-        natural_tokens: output after which the model ends by itself; not asked for what runs to its ceiling.
+        natural_tokens: output after which the model ends by itself.
+        ignores_ends: whether the engine can be told to run an answer to its ceiling all the same; TGI cannot.
     """
 
-    def __init__(self, parameters: Parameters, natural_tokens: Callable[[Ask], int]) -> None:
+    def __init__(
+        self, parameters: Parameters, natural_tokens: Callable[[Ask], int], *, ignores_ends: bool = True
+    ) -> None:
         self._kv_tokens = parameters.kv_tokens
         self.model = build_model(parameters)
         self._natural = natural_tokens
+        self._ignores_ends = ignores_ends
         self._asks: dict[int, tuple[Ask, float]] = {}
         self._keys: dict[str, int] = {}
         self._first: dict[int, float] = {}
@@ -54,7 +58,8 @@ class VirtualReplica:
         key, self._next_key = self._next_key, self._next_key + 1
         if not self.model.take_permit(key):
             return Sample(ask, now, now, (), now, Outcome.REFUSED, 429, 0, "Model is overloaded")
-        natural = ask.ceiling_tokens if ask.runs_to_ceiling else min(self._natural(ask), ask.ceiling_tokens)
+        whole = ask.runs_to_ceiling and self._ignores_ends
+        natural = ask.ceiling_tokens if whole else min(self._natural(ask), ask.ceiling_tokens)
         end = NaturalEnd(natural, FinishReason.EOS)
         sequence = Sequence(key, ask.input_tokens, asked_output_tokens=ask.ceiling_tokens, natural_end=end)
         if not isinstance(self.model.submit(sequence, now), OutputPlan):

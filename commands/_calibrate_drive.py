@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from ._calibrate_target import Replica
 
 T = TypeVar("T")
+LATE_RATIO = 0.05
+"""Lateness of the sends, as a part of the tightest TTFT bound, that is told. Requests of a level go out many at once,
+and lateness counts as TTFT: below this it moves a knee by less than levels are apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,7 @@ async def drive(
     clock: "Clock",
     opened: "Callable[[WatchfulSender], contextlib.AbstractContextManager[Machine]]",
     *,
+    ttft_seconds: float,
     force: bool,
 ) -> Driven:
     """Run a machine until it stops, is interrupted, or others are seen to use the replica.
@@ -54,9 +58,10 @@ async def drive(
         replica: where to send.
         clock: where instants come from.
         opened: opens what the machine needs, for the sender that it is driven with.
+        ttft_seconds: the tightest bound of a first token.
         force: whether others may use the replica.
     """
-    meter = Meter(clock)
+    meter = Meter(clock, LATE_RATIO * ttft_seconds)
     sender = ReplicaSender(replica.client, meter)
     before = None if force else await _activity(replica)
     watchful = WatchfulSender(sender, replica.client, replica.info.max_batch_total_tokens, before)

@@ -86,7 +86,8 @@ def drawn_mix(
     rng = Random(f"{seed}/mix")  # noqa: S311 - which requests are sent is no secret
     kept: list[Shape] = []
     seen = 0
-    with opened_traffic(file, None, Part(rate_per_second=1.0), seed) as traffic:
+    # Sizes alone are looked at, so a rate is there for sources that have none and changes nothing of others.
+    with opened_traffic(file, None, Part(rate_per_second=1.0, retimed=True), seed) as traffic:
         asked = CeilingRule.ASKED if traffic.summary.with_ceiling else CeilingRule.POW2
         for request in traffic.requests():
             ceiling = ceiling_tokens(rule or asked, request) or ceiling_tokens(CeilingRule.POW2, request)

@@ -69,6 +69,6 @@ def progress_line(told: "Progress") -> str:
     if told.level:  # none while the replica drains between two phases
         parts.append(f"level {count(told.level)} {told.unit}")
     if told.knee is not None:
-        above = "" if told.knee.high is None else f" to {count(told.knee.high)}"
-        parts.append(f"knee {count(told.knee.low)}{above}")
+        low, high = told.knee.low, told.knee.high
+        parts.append(f"knee at least {count(low)}" if high is None else f"knee {count(low)} to {count(high)}")
     return f"{', '.join(parts)}; {count(told.samples)} samples, at most {duration(told.seconds_left)} left"

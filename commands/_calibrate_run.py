@@ -162,7 +162,14 @@ def _finished(machine: Calibration) -> bool:
 
 
 async def _drive(wishes: Wishes, run: Run, replica: Replica, clock: "Clock") -> Calibrated:
-    driven = await drive(replica, clock, lambda sender: _kept(wishes, run, sender), force=wishes.place.force)
+    tightest = run.plan.tightest_ttft_seconds
+    driven = await drive(
+        replica,
+        clock,
+        lambda sender: _kept(wishes, run, sender),
+        ttft_seconds=tightest,
+        force=wishes.place.force,
+    )
     return Calibrated(replica, run, driven.stop, driven.disturbed, driven.doing)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from llmshed import __version__
 from llmshed.calibration.events import StopReason
+from llmshed.calibration.results import Phase
 from llmshed.errors import ExitCode
 from llmshed.rendering.calibration_page import CalibrationFigures, calibration_page
 from llmshed.rendering.figures import duration
@@ -21,6 +22,8 @@ from ._output import print_json, print_note, print_table
 from ._whole_file import put_whole
 
 if TYPE_CHECKING:
+    from llmshed.calibration.results import SweepResult
+
     from ._calibrate_profile import Found
     from ._calibrate_run import Calibrated
     from ._calibrate_wishes import Wishes
@@ -110,12 +113,20 @@ def _print(wishes: "Wishes", done: "Calibrated", found: "Found | None", *, as_js
         return
     rows: dict[str, object] = {**_facts(wishes, done), "ended": done.ended}
     if found is not None:
-        budget = found.profile.budget
-        rows["gross ceiling"] = f"{budget.gross_ceiling_tokens:,} reserved tokens"
+        budget, result = found.profile.budget, done.run.standing.machine.result()
+        rows["gross ceiling"] = f"{budget.gross_ceiling_tokens:,} reserved tokens{_upper(result.sweep(Phase.KV))}"
         rows["guard band"] = f"{budget.guard_band_ratio:.0%}"
-        rows["hard cap"] = f"{budget.hard_cap_sequences:,} sequences"
+        rows["hard cap"] = f"{budget.hard_cap_sequences:,} sequences{_upper(result.sweep(Phase.CAP))}"
         rows["profile"] = outputs.profile
     print_table({**rows, "samples": outputs.samples, "page": outputs.report})
+
+
+def _upper(sweep: "SweepResult | None") -> str:
+    """Return what is known of a knee from above."""
+    if sweep is None or sweep.knee is None:
+        return ""
+    high = sweep.knee.high
+    return ", and no level broke" if high is None else f", at most {high:,.0f}"
 
 
 def _reason(done: "Calibrated") -> str:

@@ -89,6 +89,9 @@ class Traffic:
             raise ConfigError((f"the mix holds a request of {sizes} tokens, and the replica takes {most} together",))
         interactive, bulk = self.lanes.interactive, self.lanes.bulk
         kv_tokens = info.max_batch_total_tokens
+        longest_input = info.max_input_tokens
+        if longest_input is None and info.max_total_tokens is not None:
+            longest_input = info.max_total_tokens - 1
         return Plan(
             mix=self.mix,
             objectives={
@@ -97,7 +100,7 @@ class Traffic:
             },
             engine_share_ratio=self.engine_share_ratio,
             max_duration_seconds=self.max_duration_seconds,
-            max_input_tokens=info.max_input_tokens,
+            max_input_tokens=longest_input,
             first_level_tokens=None if kv_tokens is None else max(1, round(FIRST_LEVEL_RATIO * kv_tokens)),
         )
 

@@ -93,7 +93,13 @@ async def _verify(asked: Asked) -> Seen:
         budget = profile.budget
         rng = Random(f"{asked.place.seed}/verification")  # noqa: S311 - the order of sizes is no secret
         machine = Verification(plan, rng, budget.gross_ceiling_tokens, budget.gross_ceiling_high_tokens)
-        driven = await drive(replica, clock, lambda sender: _watched(machine, sender, asked), force=asked.place.force)
+        driven = await drive(
+            replica,
+            clock,
+            lambda sender: _watched(machine, sender, asked),
+            ttft_seconds=plan.tightest_ttft_seconds,
+            force=asked.place.force,
+        )
     behaviour = profile.fingerprint.behaviour
     now = fingerprint(replica, asked.declared, asked.traffic.words, dt.datetime.now(tz=dt.UTC).date(), behaviour)
     return Seen(

@@ -1,10 +1,13 @@
 """`llmshed calibrate` against a replica: what it leaves behind however it ends, and that it goes on."""
 
+import csv
 import json
 import os
 import resource
 import signal
+import subprocess
 import urllib.request
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +17,9 @@ from typing import Any
 import pytest
 
 from conftest import Cli
+from fakes.programs import LLMSHED
 from fakes.simulated_process import occupied, simulated_process
+from fakes.whatif_traces import azure
 from llmshed.errors import ExitCode
 
 pytestmark = pytest.mark.slow
@@ -83,6 +88,47 @@ def test_a_dry_run_tells_the_plan_and_sends_nothing(cli: Cli, replica: str, tmp_
     ]
     assert asked(replica, "/_simulate/state") == before
     assert not left(tmp_path)
+
+
+def test_sizes_come_from_a_trace_and_objectives_from_a_configuration(cli: Cli, replica: str, tmp_path: Path) -> None:
+    trace, config = tmp_path / "day.csv", tmp_path / "llmshed.toml"
+    trace.write_text(azure(requests=40))
+    config.write_text(
+        "[lanes.interactive]\nttft_objective_seconds = 4.0\nqueue_share_ratio = 0.25\ntpot_objective_seconds = 0.2\n"
+        '[[pools]]\nreplicas = [{ name = "a", url = "simulated:" }]\n'
+    )
+    options = ("--workload", trace, "--ceiling", "flat1024", "--config", config, "--dry-run", "--json")
+    ran = cli("calibrate", replica, "--profile-out", tmp_path / "p.toml", *options)
+    assert ran.exit_code == ExitCode.OK, ran.stderr
+    told = ran.json()
+    assert told["mix"] == "day.csv, ceilings flat1024"
+    assert Counter((one["input_tokens"], one["ceiling_tokens"], one["lane"]) for one in told["plan"]["mix"]) == {
+        (300, 1024, "interactive"): 20,
+        (600, 1024, "interactive"): 20,
+    }
+    assert told["plan"]["engine_share_ratio"] == 0.75
+    assert told["plan"]["objectives"]["interactive"] == {"ttft_seconds": 4.0, "tpot_seconds": 0.2}
+    assert left(tmp_path) == {"day.csv", "llmshed.toml"}
+
+
+def test_ctrl_c_keeps_what_was_measured_with_a_key_and_a_resumed_run_knows_its_plan(cli: Cli, tmp_path: Path) -> None:
+    key, profile, journal = (tmp_path / name for name in ("key", "p.toml", "p.journal.jsonl"))
+    key.write_text("secret-of-the-replica\n")
+    with simulated_process(*FAST, "--api-key-file", str(key)) as url:
+        command = [LLMSHED, "calibrate", url, "--profile-out", profile, "--key-file", key, "--mix", "64/64*3,256/32"]
+        with (
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process,
+            during(profile, lambda: process.send_signal(signal.SIGINT)),
+        ):
+            _, told = process.communicate(timeout=60)
+        ran = cli("calibrate", url, "--resume", journal, "--key-file", key, "--dry-run", "--json")
+    assert process.returncode == ExitCode.INTERRUPTED
+    assert f"llmshed: interrupted: what was measured is kept; go on with --resume {journal}\n" in told
+    rows = list(csv.DictReader(profile.with_suffix(".samples.csv").read_text().splitlines()))
+    assert "finished" in {row["outcome"] for row in rows} <= {"finished", "cancelled"}
+    assert left(tmp_path) == WITHOUT_PROFILE | {"key"}
+    assert ran.exit_code == ExitCode.OK, ran.stderr
+    assert (ran.json()["mix"], len(ran.json()["plan"]["mix"])) == ("64/64*3,256/32", 4)
 
 
 def test_a_mix_beyond_the_replica_is_told(cli: Cli, replica: str, tmp_path: Path) -> None:

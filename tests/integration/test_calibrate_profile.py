@@ -6,7 +6,7 @@ The run itself took place on a virtual clock; its journal is gone on with, so th
 import errno
 import os
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from random import Random
 from typing import NoReturn
@@ -39,8 +39,8 @@ TOLD = {"engine": "tgi", "model_id": "llmshed/simulated", "engine_version": "3.3
 class Written(Calibration):
     """A calibration whose events are written to a journal."""
 
-    def __init__(self, journal: Journal) -> None:
-        super().__init__(PLAN, Random(f"{SEED}/calibration"))  # noqa: S311 - the order of sizes is no secret
+    def __init__(self, journal: Journal, plan: Plan) -> None:
+        super().__init__(plan, Random(f"{SEED}/calibration"))  # noqa: S311 - the order of sizes is no secret
         self._journal = journal
 
     def handle(self, event: Event, now: float) -> list[Action]:
@@ -48,15 +48,19 @@ class Written(Calibration):
         return super().handle(event, now)
 
 
-@pytest.fixture(scope="module")
-def ended(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, Calibration]:
-    """The journal of a whole run, and where its machine stood then."""
-    path = tmp_path_factory.mktemp("calibration") / "journal"
-    header = {**TOLD, "seed": SEED, "mix": "256/64,512/128", "plan": asdict(PLAN), "lanes": Lanes().model_dump()}
+def run_of(path: Path, plan: Plan) -> tuple[bytes, Calibration]:
+    """Return the journal of a run, and where its machine stood at its end."""
+    header = {**TOLD, "seed": SEED, "mix": "256/64,512/128", "plan": asdict(plan), "lanes": Lanes().model_dump()}
     with Journal(path, header) as journal:
-        machine = Written(journal)
+        machine = Written(journal, plan)
         VirtualRun(machine, VirtualReplica(ReplicaParameters(kv_tokens=16_000), lambda _: 50)).run()
     return path.read_bytes(), machine
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, Calibration]:
+    """A whole run."""
+    return run_of(tmp_path_factory.mktemp("calibration") / "journal", PLAN)
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +108,19 @@ def test_the_profile_holds_what_the_run_found(
     assert f"The replica carries {profile.budget.gross_ceiling_tokens:,} reserved tokens" in page
     assert "Gross ceiling" in page
     assert cli("profile", "check", tmp_path / "llama.toml").exit_code == ExitCode.OK
+
+
+def test_when_its_time_is_over_before_anything_was_found_there_is_no_profile(
+    cli: Cli, replica: str, tmp_path: Path
+) -> None:
+    journal = tmp_path / "p.journal.jsonl"
+    content, machine = run_of(journal, replace(PLAN, max_duration_seconds=30.0))
+    ran = cli("calibrate", replica, "--resume", journal)
+    assert machine.result().stop is StopReason.TIME
+    assert ran.exit_code == ExitCode.NO_PROPOSAL
+    assert "llmshed: the time given is over before any level was seen to hold; no profile was written\n" in ran.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"p.journal.jsonl", "p.html"}
+    assert journal.read_bytes() == content
 
 
 def test_a_disk_that_fills_up_leaves_the_profile_that_was_there(

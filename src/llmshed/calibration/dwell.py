@@ -32,13 +32,15 @@ class Dwell:
         since: when the level was reached.
         paces: TPOT of what tells the pace, as a share of its bound.
         first_tokens: TTFT of judged asks sent during the stay as a share of its bound, in the order of arrival.
-        tpot_seconds: the same in seconds.
+        answers: TPOT of judged answers of the mix that were sent during the stay, as a share of its bound.
+        tpot_seconds: that of what tells the pace, in seconds.
         refused: refusals and failures.
     """
 
     since: float
     paces: list[float] = field(default_factory=list)
     first_tokens: list[float] = field(default_factory=list)
+    answers: list[float] = field(default_factory=list)
     tpot_seconds: list[float] = field(default_factory=list)
     refused: int = 0
 
@@ -62,7 +64,8 @@ class Dwell:
         """
         seen = len(self.first_tokens) + overdue + self.refused
         late = sum(ratio > 1 for ratio in self.first_tokens) + overdue + self.refused
-        if late >= CLEARLY_LATE and late > CLEARLY_LATE_RATIO * seen:
+        slow = sum(ratio > 1 for ratio in self.answers)
+        if _clearly(late, seen) or _clearly(slow, len(self.answers)):
             return Verdict.BROKE
         enough = len(self.first_tokens) >= LEAST_FIRST_TOKENS and len(self.paces) >= LEAST_PACES
         if not enough and now - self.since < most_seconds:
@@ -92,6 +95,10 @@ class Dwell:
             return Verdict.OPEN
         broke = any(bad > ALLOWED_LATE_RATIO * seen for seen, bad in (late, slow))
         return Verdict.BROKE if broke else Verdict.HELD
+
+
+def _clearly(late: int, seen: int) -> bool:
+    return late >= CLEARLY_LATE and late > CLEARLY_LATE_RATIO * seen
 
 
 def _p90(values: list[float]) -> float:

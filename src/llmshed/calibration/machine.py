@@ -233,7 +233,7 @@ class Calibration:
         match self._phase:
             case Phase.KV:
                 if not low:
-                    self._end(StopReason.NOTHING_HOLDS, "not even the lowest level keeps the objectives", actions)
+                    self._end(*_why_nothing(sweep), actions)
                     return
                 self._phases.ceiling_tokens = low
             case Phase.PREFILL:
@@ -269,3 +269,9 @@ class Calibration:
 
     def _summed(self, sweep: Sweep) -> SweepResult:
         return summed(self._phase, sweep, self._preemptions.per_minute(self._now), self._now)
+
+
+def _why_nothing(sweep: Sweep) -> tuple[StopReason, str]:
+    if sweep.broken:
+        return StopReason.NOTHING_HOLDS, "not even the lowest level keeps the objectives"
+    return StopReason.TIME, "the time given is over before any level was seen to hold"

@@ -82,6 +82,11 @@ class Observations:
             return Knee(0.0, BELOW_ALL * rows[0][0], rows[0][0])
         return Knee(min(low, MARGIN_RATIO * point), point, max(high, point) if broke and high_broke else None)
 
+    def crossing(self, allowed_ratio: float) -> float:
+        """Return the level up to which the allowed share is late by all that was seen, at rough levels too; 0: none."""
+        rows = self.levels()
+        return crossing(rows, allowed_ratio)[0] if rows else 0.0
+
     def levels(self) -> list[tuple[float, int, int]]:
         """Return each level that was met, by the middle of its bin, with how many were observed and late."""
         return _rows([self.total])

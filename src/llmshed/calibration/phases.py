@@ -71,10 +71,6 @@ class Phases:
             case _:
                 return self._kv(now, whole)
 
-    @property
-    def _tightest_ttft(self) -> float:
-        return min(self._plan.ttft_bound_seconds(shape.lane) for shape in self._plan.mix)
-
     def _kv(self, now: float, whole: float) -> Sweep:
         mean = sum(shape.reserved_tokens for shape in self._plan.mix) / len(self._plan.mix)
         first = self._plan.first_level_tokens or FIRST_REQUESTS * mean
@@ -89,7 +85,7 @@ class Phases:
             for shape in self._plan.mix
         )
         times = SweepTimes(whole, climb=10, narrow=20, back=12, least=4, settle=SETTLE_SECONDS)
-        gate = RateGate(self._most_tokens, self._tightest_ttft)
+        gate = RateGate(self._most_tokens, self._plan.tightest_ttft_seconds)
         search = Search(FIRST_RATE_RATIO * self.idle_tokens_per_second)
         return Sweep(self._plan, gate, Draws(short, self._rng), search, times, now, aged=False)
 
@@ -106,8 +102,8 @@ class Phases:
         gate = AdmissionGate(
             self._most_tokens,
             int(self.sequences or 1e9),
-            WAITING_RATIO * self._tightest_ttft,
-            RateGate(self._most_tokens, self._tightest_ttft),
+            WAITING_RATIO * self._plan.tightest_ttft_seconds,
+            RateGate(self._most_tokens, self._plan.tightest_ttft_seconds),
         )
         least, settle = min(MIX_LEAST_SECONDS, whole / 4), min(MIX_SETTLE_SECONDS, whole / 8)
         times = SweepTimes(whole, narrow=MIX_MOST_SECONDS, least=least, settle=settle)

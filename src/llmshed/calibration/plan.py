@@ -66,6 +66,11 @@ class Plan:
         """Return the engine's share of a lane's TTFT objective."""
         return self.engine_share_ratio * self.objectives[lane].ttft_seconds
 
+    @property
+    def tightest_ttft_seconds(self) -> float:
+        """Return the least of those shares over the mix."""
+        return min(self.ttft_bound_seconds(shape.lane) for shape in self.mix)
+
     def tpot_bound_seconds(self, lane: str) -> float:
         """Return a lane's TPOT objective: no queue takes a part of it, so all of it is the engine's."""
         return self.objectives[lane].tpot_seconds

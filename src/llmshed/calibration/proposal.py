@@ -13,6 +13,8 @@ RULE = "isotonic-knee-95"
 GUARD_BAND_RATIO = 0.10
 WIDE_INTERVAL_RATIO = 0.05
 """An interval wider than this part of the ceiling is added to the guard band: so little is known of the knee."""
+SHORT_OUTPUT_RATIO = 0.8
+"""Answers that end sooner than at this part of their ceilings make many more prompts than a full cache would see."""
 DEFAULT_CEILING_SHARE = 0.95
 """Answers that a lane's default ceiling does not cut."""
 CEILING_STEP_TOKENS = 64
@@ -72,6 +74,11 @@ def propose(result: Result, plan: Plan, facts: Facts) -> Proposal | None:
     remarks = []
     if kv.knee.high is None:
         remarks.append("no level of the gross ceiling's sweep broke: the replica may carry more")
+    if kv.output_ratio is not None and kv.output_ratio < SHORT_OUTPUT_RATIO and kv.broke == "TPOT":
+        remarks.append(
+            f"answers ended at {kv.output_ratio:.0%} of their ceilings, and prompts between them broke the pace:"
+            " the gross ceiling is that of this mix, and the KV cache may hold more"
+        )
     if mix is None or mix.knee is None:
         remarks.append("the figures together were not confirmed on the mix")
     told = [sweep.preemptions_per_minute for sweep in (mix, cap) if sweep is not None]
@@ -111,7 +118,7 @@ def _prefill(result: Result, plan: Plan, facts: Facts) -> Prefill | None:
     if not rates:
         return None
     rate = rates[0]
-    bounds = [WAITING_RATIO * rate * min(plan.ttft_bound_seconds(shape.lane) for shape in plan.mix)]
+    bounds = [WAITING_RATIO * rate * plan.tightest_ttft_seconds]
     if facts.step_budget_tokens is not None:
         bounds.append(ENGINE_STEPS * facts.step_budget_tokens)
     return Prefill(safe_tokens_per_second=rate, inflight_tokens=max(int(min(bounds)), 1))

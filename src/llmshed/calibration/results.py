@@ -81,6 +81,7 @@ class SweepResult:
         slow: levels, with answers that were judged and those that were slow.
         paces: TPOT by level, ascending, in seconds; of the hard cap's sweep it is the decode curve.
         pace_seconds: mean TPOT near the knee; None when no answer ended there.
+        output_ratio: tokens of whole answers as a part of their ceilings; None when none ended.
         preemptions_per_minute: recomputed sequences during the sweep; None where the engine does not tell.
         requests: asks sent.
         seconds: how long it took.
@@ -93,6 +94,7 @@ class SweepResult:
     slow: tuple[tuple[float, int, int], ...]
     paces: tuple[tuple[float, float], ...]
     pace_seconds: float | None
+    output_ratio: float | None
     preemptions_per_minute: float | None
     requests: int
     seconds: float

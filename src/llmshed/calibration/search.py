@@ -28,7 +28,12 @@ BEYOND = 1.03
 """The same while no level that was returned to broke: the bisection ended below the knee."""
 SAME_LEVEL_RATIO = 0.985
 """An estimate at this part of the level that was held, or more, and not bounded above, is that level itself."""
+BELOW_RATIO = 0.99
+"""An estimate is not sure before a level at this part of it, or less, was returned to: one lucky stay is no knee."""
 LEAST_RETURNS = 4
+FALL_RATIO = 0.97
+"""The same while nothing that was returned to held, once, then twice, four times, eight times: the bisection ended
+above the knee, nobody knows how far."""
 CONFIRMATION_STEP = 0.75
 LEAST_CONFIRMED_RATIO = 0.1
 """Part of the level to be confirmed below which a sweep must have been wrong altogether."""
@@ -84,6 +89,8 @@ class Search:
         self._least = LEAST_LEVEL_RATIO * self.level
         self._around: Iterator[float] = cycle(AROUND)
         self._returns = 0
+        self._falls = 0
+        self._lowest_return = float("inf")
 
     def held(self, pressure: float) -> None:
         """Go on from a level that held.
@@ -117,16 +124,30 @@ class Search:
         """Choose the next level around an estimate of the knee, or end where that is sure enough.
 
         Args:
-            knee: the estimate.
+            knee: the estimate; its lower bound is 0 while nothing that was returned to held.
             enough: whether enough was observed there.
         """
-        sure = enough and knee.high is not None and knee.high <= SURE_RATIO * knee.low
+        self._lowest_return = min(self._lowest_return, self.level)
+        below = self._lowest_return <= BELOW_RATIO * knee.point
+        sure = below and enough and knee.high is not None and knee.high <= SURE_RATIO * knee.low
         if self._returns >= LEAST_RETURNS and sure:
             self.stage = Stage.DONE
             return
         self._returns += 1
-        unbroken = knee.high is None and knee.point >= SAME_LEVEL_RATIO * self.level
-        self.level = min((BEYOND if unbroken else next(self._around)) * knee.point, self._most)
+        self.level = min(self._around_knee(knee, below=below) * knee.point, self._most)
+        if self.level < self._least:
+            self.stage = Stage.DONE
+
+    def _around_knee(self, knee: Knee, *, below: bool) -> float:
+        """Return the next level as a part of the estimate."""
+        self._falls = 0 if knee.low else self._falls + 1
+        if self._falls > 1:
+            return float(FALL_RATIO ** (2 ** (self._falls - 1) - 1))
+        if knee.high is None and knee.point >= SAME_LEVEL_RATIO * self.level:
+            return BEYOND
+        if not below:
+            self._around = cycle(AROUND)  # which begins below
+        return next(self._around)
 
     def knee(self) -> Knee | None:
         """Return what the verdicts alone tell, where nothing was observed near the knee; None when no level held."""

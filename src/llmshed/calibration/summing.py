@@ -14,6 +14,7 @@ def summed(phase: Phase, sweep: Sweep, preemptions_per_minute: float | None, now
         slow=tuple(sweep.slow.levels()),
         paces=tuple(sorted(sweep.paces.items())),
         pace_seconds=sweep.pace_seconds,
+        output_ratio=sweep.output_ratio,
         preemptions_per_minute=preemptions_per_minute,
         requests=sweep.sent,
         seconds=now - sweep.began_at,

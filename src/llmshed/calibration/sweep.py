@@ -10,7 +10,7 @@ from llmshed.calibration.dwell import Dwell, Verdict
 from llmshed.calibration.flights import Flight, Flights, Role
 from llmshed.calibration.gates import Gate
 from llmshed.calibration.intervals import ALLOWED_LATE_RATIO
-from llmshed.calibration.observations import Knee, Observations
+from llmshed.calibration.observations import MARGIN_RATIO, Knee, Observations
 from llmshed.calibration.plan import Plan, Shape
 from llmshed.calibration.search import LevelSearch, Stage
 from llmshed.workload.asks import Outcome, Sample
@@ -83,12 +83,16 @@ class Sweep:
         self.began_at = now
         self.sent = 0
         self.found: Knee | None = None
+        self._estimated: Knee | None = None
         self.paces: dict[float, float] = {}
         """Mean TPOT in seconds, by level."""
+        self.broken = False
+        """Whether any level was taken to be broken."""
         self.broke: str | None = None
         """The objective whose knee is the lower one, as in `TTFT`; None while no level broke."""
         self._answer_seconds = 0.0
         self._answers = 0
+        self._output_tokens = self._ceiling_tokens = 0
         self._plan = plan
         self._gate = gate
         self._draws = draws
@@ -163,6 +167,10 @@ class Sweep:
             return
         ratio = tpot / self._plan.tpot_bound_seconds(lane)
         if flight.role is Role.MIX:
+            self._output_tokens += sample.output_tokens
+            self._ceiling_tokens += flight.ask.ceiling_tokens
+            if self._dwell is not None and flight.sent_at >= self._dwell.since:
+                self._dwell.answers.append(ratio)
             self.slow.add(now, mean_level, late=ratio > 1, near_knee=self._near_knee)
             if self._near_knee:
                 self._answer_seconds += tpot
@@ -187,9 +195,9 @@ class Sweep:
                 counted = (seen + overdue, late + overdue)
                 verdict = dwell.narrowing(counted, self.slow.near(self.level), now, self._times.narrow)
             case _:
-                if now - dwell.since >= self._times.back and (knee := self.knee(rng)) is not None:
-                    seen = min(observed.near(knee.point)[0] for observed in (self.late, self.slow))
-                    self._move(lambda: self._search.return_to(knee, enough=seen >= ENOUGH_OBSERVED), now)
+                if now - dwell.since >= self._times.back:
+                    self.knee(rng)
+                    self._return_to(self._estimated, now)
                 return
         least = self._times.least * (1.0 if verdict is Verdict.HELD else SOONER_RATIO)
         if verdict is Verdict.OPEN or now - dwell.since < least:
@@ -200,6 +208,7 @@ class Sweep:
             pressure = max(dwell.pressure, kv_used_ratio)
             self._move(lambda: self._search.held(pressure), now)
         else:
+            self.broken = True
             self._move(self._search.broke, now)
 
     def knee(self, rng: "Random") -> Knee | None:
@@ -210,22 +219,34 @@ class Sweep:
         }
         knees = {name: knee for name, knee in by_objective.items() if knee is not None}
         if len(knees) < len(by_objective):
-            self.found = self._search.knee()
+            self.found = self._estimated = self._search.knee()
             return self.found
         name = min(knees, key=lambda name: knees[name].point)
-        self.found = self._above_nothing(knees[name])
+        self._estimated = knees[name]
+        self.found = knees[name] if knees[name].low else self._by_all(knees[name])
         self.broke = None if self.found.high is None else name
         return self.found
 
-    def _above_nothing(self, knee: Knee) -> Knee:
-        """Return a knee whose bound is not 0, if the verdicts tell a level that held below all that was returned to."""
-        told = self._search.knee()
-        return knee if knee.low or told is None else replace(knee, low=min(told.low, knee.point))
+    def _by_all(self, knee: Knee) -> Knee:
+        """Return a knee of all that was seen, the climb too, where none of the levels that were returned to held."""
+        lows = [seen.crossing(ALLOWED_LATE_RATIO) for seen in (self.late, self.slow)]
+        return replace(knee, low=min(*(MARGIN_RATIO * low for low in lows), knee.point))
+
+    def _return_to(self, knee: Knee | None, now: float) -> None:
+        if knee is None:
+            return
+        seen = min(observed.near(knee.point)[0] for observed in (self.late, self.slow))
+        self._move(lambda: self._search.return_to(knee, enough=seen >= ENOUGH_OBSERVED), now)
 
     @property
     def pace_seconds(self) -> float | None:
         """Return the mean TPOT near the knee; None when no answer ended there."""
         return self._answer_seconds / self._answers if self._answers else None
+
+    @property
+    def output_ratio(self) -> float | None:
+        """Return the tokens of whole answers as a part of their ceilings; None when none ended."""
+        return self._output_tokens / self._ceiling_tokens if self._ceiling_tokens else None
 
     @property
     def _near_knee(self) -> bool:

@@ -197,6 +197,8 @@ class ReadableEngine(Protocol):
     name: str
     description_paths: tuple[str, ...]
     """Pages on which it tells of itself."""
+    keeps_connections: bool
+    """Whether a connection may be used again after a streamed answer."""
 
     def read_description(self, pages: Mapping[str, bytes]) -> EngineInfo:
         """Read the pages of `description_paths` that were answered with 200, by their path.

@@ -57,6 +57,8 @@ class Client:
         self._headers = {"content-type": "application/json"}
         if key is not None:
             self._headers["authorization"] = f"Bearer {key}"
+        if not engine.keeps_connections:
+            self._headers["connection"] = "close"
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:

@@ -54,10 +54,12 @@ class Meter:
 
     Args:
         clock: where instants come from.
+        most_late_seconds: p99 of the sends' lateness beyond which it was limited.
     """
 
-    def __init__(self, clock: "Clock") -> None:
+    def __init__(self, clock: "Clock", most_late_seconds: float = MOST_LATE_SECONDS) -> None:
         self._clock = clock
+        self._most_late_seconds = most_late_seconds
         self._lateness, self._lag, self._cpu = QuantileSketch(), QuantileSketch(), QuantileSketch()
         self._held_back = 0
         self._out_of_files = 0
@@ -95,10 +97,9 @@ class Meter:
 
     def _limits(self, late: float | None, lag: float | None, cpu: float | None) -> list[str]:
         limits = []
-        if late is not None and late > MOST_LATE_SECONDS:
-            limits.append(
-                f"a hundredth of the sends was {_ms(late)} or more behind its plan ({_ms(MOST_LATE_SECONDS)})"
-            )
+        most = self._most_late_seconds
+        if late is not None and late > most:
+            limits.append(f"a hundredth of the sends was {_ms(late)} or more behind its plan ({_ms(most)})")
         if lag is not None and lag > MOST_LAG_SECONDS:
             limits.append(f"its event loop lagged by {_ms(lag)} in a hundredth of its turns ({_ms(MOST_LAG_SECONDS)})")
         if cpu is not None and cpu > MOST_CPU_SHARE:

@@ -17,6 +17,8 @@ def test_a_climb_ends_at_once_where_many_are_late_or_wait_too_long() -> None:
     assert Dwell(0.0, first_tokens=[0.2] * 10 + [1.5] * 5).climbing(0, 1.0, 20.0) is Verdict.BROKE
     assert Dwell(0.0).climbing(5, 1.0, 20.0) is Verdict.BROKE
     assert Dwell(0.0, refused=5).climbing(0, 1.0, 20.0) is Verdict.BROKE
+    assert Dwell(0.0, first_tokens=[0.2] * 10, answers=[0.5] * 10 + [1.5] * 5).climbing(0, 1.0, 20.0) is Verdict.BROKE
+    assert Dwell(0.0, first_tokens=FINE, answers=[1.5] * 4, paces=[0.5] * 4).climbing(0, 1.0, 20.0) is Verdict.HELD
 
 
 def test_a_pace_beyond_its_bound_breaks_a_level() -> None:

@@ -61,3 +61,13 @@ def test_near_means_neighbouring_levels() -> None:
     count, late = seen.near(100.0)
     assert 2 <= count <= 4
     assert 0 < late < count
+
+
+def test_all_that_was_seen_tells_a_level_where_nothing_near_the_knee_held() -> None:
+    seen = observed(1.0)
+    assert seen.crossing(0.05) == 0
+    for level in (40, 50, 60):
+        for _ in range(100):
+            seen.add(0.0, float(level), late=level == 60, near_knee=False)
+    assert 49 < seen.crossing(0.05) < 60
+    assert Observations().crossing(0.05) == 0

@@ -14,7 +14,7 @@ FACTS = Facts(Lanes(), step_budget_tokens=4096)
 
 def swept(phase: Phase, knee: Knee | None, preemptions: float | None = None) -> SweepResult:
     paces = ((8.0, 0.03), (64.0, 0.05)) if phase is Phase.CAP else ()
-    return SweepResult(phase, knee, "TTFT", (), (), paces, 0.06, preemptions, 100, 60.0)
+    return SweepResult(phase, knee, "TTFT", (), (), paces, 0.06, 1.0, preemptions, 100, 60.0)
 
 
 WHOLE = Result(
@@ -70,6 +70,18 @@ def test_small_steps_of_the_engine_bound_what_is_in_flight() -> None:
 @pytest.mark.parametrize("phase", [Phase.KV, Phase.CAP])
 def test_without_a_ceiling_or_a_hard_cap_nothing_is_proposed(phase: Phase) -> None:
     assert propose(without(WHOLE, phase), PLAN, FACTS) is None
+
+
+def test_answers_that_end_early_and_break_the_pace_are_told() -> None:
+    early = replace(swept(Phase.KV, Knee(90_000.0, 91_000.0, 92_000.0)), output_ratio=0.41, broke="TPOT")
+    proposal = propose(replace(WHOLE, sweeps=(early, *WHOLE.sweeps[1:])), PLAN, FACTS)
+    assert proposal is not None
+    (remark,) = proposal.remarks
+    assert remark.startswith("answers ended at 41% of their ceilings, and prompts between them broke the pace")
+    by_first_tokens = replace(early, broke="TTFT")
+    proposal = propose(replace(WHOLE, sweeps=(by_first_tokens, *WHOLE.sweeps[1:])), PLAN, FACTS)
+    assert proposal is not None
+    assert proposal.remarks == ()
 
 
 def test_a_wide_interval_widens_the_guard_band() -> None:

@@ -1,3 +1,4 @@
+from itertools import pairwise
 from math import inf
 
 import pytest
@@ -83,6 +84,27 @@ class TestReturns:
             search.return_to(Knee(90.0, 100.0, 110.0), enough=True)
             search.return_to(Knee(99.0, 100.0, 101.0), enough=False)
         assert search.stage is Stage.RETURN
+
+    def test_where_nothing_held_it_falls_faster_and_faster_until_something_does(self) -> None:
+        search = self.returning()
+        levels = []
+        for _ in range(5):
+            search.return_to(Knee(0.0, 0.97 * search.level, search.level), enough=True)
+            levels.append(search.level)
+        steps = [lower / higher for higher, lower in pairwise(levels)]
+        assert steps == pytest.approx([0.97**2, 0.97**4, 0.97**8, 0.97**16])
+        search.return_to(Knee(0.9 * search.level, search.level, 1.02 * search.level), enough=True)
+        assert search.level == pytest.approx(levels[-1], rel=0.02)
+
+    def test_it_is_not_sure_before_a_level_below_the_knee_was_returned_to(self) -> None:
+        search = self.returning()
+        knee = Knee(search.level, search.level, 1.01 * search.level)
+        search.return_to(knee, enough=True)
+        assert search.level == pytest.approx(0.985 * knee.point)
+        low = self.returning()
+        for _ in range(3 * LEAST_RETURNS):
+            low.return_to(Knee(0.9 * low.level, 0.9 * low.level, 0.91 * low.level), enough=True)
+        assert low.stage is Stage.RETURN
 
     def test_without_a_broken_level_it_climbs_on(self) -> None:
         search = self.returning()

@@ -8,17 +8,25 @@ from llmshed.calibration.drawing import Draws
 from llmshed.calibration.flights import Flights, Role
 from llmshed.calibration.gates import TokensGate
 from llmshed.calibration.plan import Objective, Plan, Shape
-from llmshed.calibration.search import Search
+from llmshed.calibration.search import Search, Stage
 from llmshed.calibration.sweep import Sweep, SweepTimes
 from llmshed.workload.asks import Ask, Outcome, Sample
 
 PLAN = Plan((Shape(300, 100, "interactive"),), {"interactive": Objective(2.0, 0.1)})
 
 
-def swept(knee: float, *, by_pace: bool = False, refuses: bool = False, whole: float = 400.0) -> tuple[Sweep, float]:
-    """Run a sweep; beyond `knee` reserved tokens first tokens are late or the pace is slow. Tell the most in flight."""
+def swept(
+    knee: float, *, by_pace: bool = False, refuses: bool = False, misled_to: float | None = None, whole: float = 400.0
+) -> tuple[Sweep, float]:
+    """Run a sweep; beyond `knee` reserved tokens first tokens are late or the pace is slow. Tell the most in flight.
+
+    `misled_to` is where a bisection ended that took a level far beyond for one that held.
+    """
     rng = Random(1)  # noqa: S311 - no secret
-    sweep = Sweep(PLAN, TokensGate(), Draws(PLAN.mix, rng), Search(1000.0), SweepTimes(whole), 0.0, aged=True)
+    search = Search(1000.0)
+    if misled_to is not None:
+        search.stage, search.level, search.low, search.high = Stage.RETURN, misled_to, misled_to, 1.02 * misled_to
+    sweep = Sweep(PLAN, TokensGate(), Draws(PLAN.mix, rng), search, SweepTimes(whole), 0.0, aged=True)
     flights, now, number, most = Flights(), 0.0, 0, 0
     due: list[tuple[float, int, Sample | str]] = []
     while not sweep.over(now):
@@ -68,6 +76,17 @@ def test_refusals_are_a_knee_too() -> None:
     sweep, _ = swept(8000, refuses=True)
     assert sweep.found is not None
     assert 0.8 * 8000 <= sweep.found.low <= 1.06 * 8000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("by_pace", [False, True])
+def test_a_bisection_that_ended_far_beyond_the_knee_is_left(by_pace: bool) -> None:  # noqa: FBT001 - a pytest parameter
+    sweep, _ = swept(8000, by_pace=by_pace, misled_to=16_000.0, whole=800.0)
+    assert sweep.found is not None
+    assert 0.9 * 8000 <= sweep.found.low <= sweep.found.point <= 1.06 * 8000
+    cut, _ = swept(8000, by_pace=by_pace, misled_to=16_000.0, whole=100.0)
+    assert cut.found is not None
+    assert cut.found.low == 0, "what was seen to break is no bound from below"
 
 
 def test_a_level_is_filled_with_what_is_half_done_and_kept_with_fresh_requests() -> None:

@@ -6,9 +6,13 @@ import orjson
 import pytest
 
 from fakes.canned import Held, canned, last, stream, token, whole
-from fakes.replaying import client_of
+from fakes.replaying import client_of, embedded_prompts
+from llmshed.clock import SystemClock
+from llmshed.engines.registry import readable_engine
 from llmshed.errors import EngineError
+from llmshed.loadtest.client import Client
 from llmshed.loadtest.replies import Reply
+from llmshed.loadtest.wire import TextWire
 from llmshed.workload.asks import Ask, Outcome
 
 ASK = Ask("a", 20, 8, runs_to_ceiling=False, lane=None)
@@ -35,6 +39,18 @@ async def test_tokens_are_counted_and_stamped_and_the_first_is_told_once() -> No
     assert told == ["first"]
     assert "authorization: bearer k" in server.heads[0]
     assert orjson.loads(server.bodies[0])["parameters"]["max_new_tokens"] == 8
+
+
+async def test_an_engine_that_closes_after_a_stream_gets_a_connection_for_each_request() -> None:
+    engine = readable_engine("llamacpp")
+    async with canned(stream(), stream()) as server:
+        wire = TextWire(engine, "tiny")
+        async with Client(server.url, engine, wire, embedded_prompts(), SystemClock()) as client:
+            await client.send(ASK)
+    assert "connection: close" in server.heads[0]
+    async with canned(stream(token(), last(1))) as server, client_of(server.url) as client:
+        await client.send(ASK)
+    assert "connection: close" not in server.heads[0]
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,10 @@ def test_late_sends_limit_it_from_a_hundredth_on() -> None:
         meter.sent(2 * MOST_LATE_SECONDS)
     (said,) = meter.doing().limits
     assert said == "a hundredth of the sends was 20 ms or more behind its plan (10 ms)"
+    patient = Meter(SystemClock(), most_late_seconds=0.07)
+    for _ in range(100):
+        patient.sent(0.05)
+    assert not patient.doing().generator_limited
 
 
 def test_sends_that_could_not_be_made_are_told() -> None:

@@ -26,6 +26,8 @@ class LlamaCppEngine:
 
     name = "llamacpp"
     description_paths = DESCRIPTION_PATHS
+    # It says `Keep-Alive` and closes all the same, once the client has begun the next request.
+    keeps_connections = False
 
     def read_description(self, pages: Mapping[str, bytes]) -> EngineInfo:
         """Read model, context and slots; see `read_llamacpp_description`."""

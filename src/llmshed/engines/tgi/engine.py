@@ -31,6 +31,7 @@ class TgiEngine:
 
     name = "tgi"
     description_paths: tuple[str, ...] = (INFO,)
+    keeps_connections: bool = True
     prefill_blocks_starts = True
 
     def __init__(self, version: str = AUTO, *, allow_truncate: bool = False) -> None:

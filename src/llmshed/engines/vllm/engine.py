@@ -27,6 +27,7 @@ class VllmEngine:
 
     name = "vllm"
     description_paths = DESCRIPTION_PATHS
+    keeps_connections = True
 
     def read_description(self, pages: Mapping[str, bytes]) -> EngineInfo:
         """Read version, model and KV cache; see `read_vllm_description`."""
