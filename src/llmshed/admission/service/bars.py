@@ -56,7 +56,9 @@ def offer_under_rungs(
         laddering = pools[name].laddering
         measures = None if laddering is None else laddering.measures
         bar, granted = barred_before or _held_back(request, chosen, laddering), asked
-        cap = None if measures is None else measures.cap(chosen.priority_class, request.tenant)
+        cap = None
+        if measures is not None and not request.drilled:  # which has the ceiling of the path that it tries
+            cap = measures.cap(chosen.priority_class, request.tenant)
         if laddering is not None and measures is not None and cap is not None:
             granted = _capped(asked, request, lane_policy, measures, cap)
             if bar is None and request.declines_degrading and granted != asked:

@@ -24,7 +24,7 @@ def hear_arrival(
     pool = roster.pools.get(verdict.pool or "")
     if pool is None or verdict.reservation is None:
         return
-    if pool.laddering is not None:
+    if pool.laddering is not None and not request.drilled:
         pool.laddering.decided(verdict)
     # Neither what is too large nor what is beyond a quota could have been served here.
     servable = verdict.decision is not Decision.REFUSE or verdict.delay is not None or verdict.rung is not None
@@ -32,7 +32,7 @@ def hear_arrival(
         return
     pool.first_came(verdict, request.tenant, now)
     meant_for = pool if request.moved_from is None else roster.pools.get(request.moved_from)
-    if meant_for is not None and meant_for.laddering is not None:
+    if meant_for is not None and meant_for.laddering is not None and not request.drilled:
         meant_for.laddering.offered(_asked_tokens(request, verdict, pool, lanes))
 
 
@@ -48,7 +48,7 @@ def hear_leaving(waiting: Waiting, pool: Pool, now: float, refusal: Verdict | No
     Who is refused after a wait counts with that, or with what a newcomer like it would wait if that is longer: one that
     is sent away early tells of an overload no less than one that was never let wait.
     """
-    if pool.laddering is None:
+    if pool.laddering is None or waiting.request.drilled:
         return
     seconds = min(now, waiting.expires_at) - waiting.joined_at
     if refusal is not None and refusal.delay is not None:

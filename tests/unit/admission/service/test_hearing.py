@@ -125,6 +125,15 @@ def test_what_a_rung_sent_elsewhere_is_demand_where_it_came_from_and_waits_where
     assert is_in.offered_tokens_per_second == 0.0
 
 
+def test_a_drill_is_no_arrival_and_no_demand_and_has_the_ceiling_that_it_asks_for() -> None:
+    controller = on_ladder()
+    held(controller, "r2")
+    admitted = arrive(controller, 1, 400, 1_000, drilled=True).verdict
+    assert (admitted.output_ceiling_tokens, admitted.degradations) == (1_000, ())
+    seen = window(controller)
+    assert (seen.arrivals, seen.offered_tokens_per_second) == (0, 0.0)
+
+
 def test_a_second_try_of_the_gateway_is_no_second_arrival() -> None:
     controller = on_ladder()
     controller.handle(ReplicaUp(spec("main-2", **BRISK)), 0.0)
