@@ -71,7 +71,7 @@ class Request:
         degradations: ladder actions that changed it before it was counted, in the order of their rungs.
         moved_from: name of the pool that it was meant for, if a rung sent it to another one; None otherwise.
         declines_degrading: whether its client would rather be refused than be answered otherwise than it asked.
-        drilled: whether it is a drill, which was changed as that asks for and by no rung in force; ladders go by others.
+        drilled: whether it is a drill, which is changed as that asks for and by no rung in force; no ladder goes by it.
     """
 
     key: int

@@ -1,4 +1,4 @@
-"""Four promises about who is refused, who waits and what is charged, held against a gate's own words.
+"""Five promises about who is refused, who waits and what is charged, held against a gate's own words.
 
 A gate is watched from outside: events in, actions out, and a count of charges and waiting requests of its own, so that
 a fault in a controller's books is no excuse for what it did. Requests have a place in the order of service, their
@@ -22,6 +22,9 @@ whose floor covers it.
 **Idle.** No replica stands idle for longer than a second and the time of the longest prompt, which a prefill window may
 still owe, while a request waits that it could hold. Where only bulk waits on a shared replica that time is the one of
 bulk's largest prompt at the rate of its floor.
+
+**Rungs.** While a rung sheds a rank in a pool, no work of a lower rank is taken there, at once or to wait, that needs
+no more tokens and seats than what was shed.
 
 **Ledger.** The active tokens on which a dispatch was decided are the sum of the reservations that were told for that
 replica and not given back, and each is given back whole.

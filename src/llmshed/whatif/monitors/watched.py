@@ -12,6 +12,7 @@ from llmshed.whatif.monitors.floor import bulk_above_floor
 from llmshed.whatif.monitors.idle import IdleWatch
 from llmshed.whatif.monitors.ledger import unlike_told
 from llmshed.whatif.monitors.priority import could_be_cured, could_have_a_place, lower_waits
+from llmshed.whatif.monitors.rungs import RungWatch
 from llmshed.whatif.monitors.seen import Seen, Sight
 
 FOR_FLOOR = frozenset({Reason.TOKEN_BUDGET_EXHAUSTED, Reason.PREFILL_WINDOW_FULL, Reason.QUEUE_TIMEOUT})
@@ -31,6 +32,7 @@ class WatchedGate:
         self._gate = gate
         self._sight = Sight(policy, specs)
         self._idle = IdleWatch()
+        self._rungs = RungWatch()
         self._new: list[str] = []
         self.judged = 0
         self.broken = 0
@@ -38,12 +40,14 @@ class WatchedGate:
     def handle(self, event: Event, now: float) -> list[Action]:
         """Take one fact, as the gate does."""
         self._sight.hear(event, now)
+        self._rungs.hear(event)
         actions = self._gate.handle(event, now)
         for action in actions:
             if isinstance(action, Refuse | Evict) and action.verdict.reason is not None:
                 self._judge(self._sight.requests[action.key], action.verdict, action.verdict.reason, now)
             elif isinstance(action, Dispatch | Released):
                 self._note(unlike_told(self._sight, action))
+            self._note(self._rungs.look(self._sight, action))
             self._sight.see(action, now)
         self._note(self._idle.look(self._sight, now))
         return actions
@@ -68,7 +72,7 @@ class WatchedGate:
             self._break(seen, reason, now, "would have fitted without work of lower ranks")
         if reason is Reason.QUEUE_FULL and could_have_a_place(self._sight, seen, now):
             self._break(seen, reason, now, "would have had a place without work of lower ranks")
-        if reason is Reason.SHED_PRIORITY and lower_waits(self._sight, seen, now):
+        if reason is Reason.SHED_PRIORITY and verdict.rung is None and lower_waits(self._sight, seen, now):
             self._break(seen, reason, now, "gave its place away while work of a lower rank kept its own")
 
     def _judge_floor(self, seen: Seen, verdict: Verdict, reason: Reason, now: float) -> None:
