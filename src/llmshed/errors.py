@@ -22,6 +22,14 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
+class MonitoringCode(IntEnum):
+    """Exit codes of `diagnose`, those of monitoring plugins; 0 is `ExitCode.OK` (docs/cli.md tells of them)."""
+
+    WARNING = 1
+    CRITICAL = 2
+    UNKNOWN = 3
+
+
 class LlmshedError(Exception):
     """An error whose text is for the person at the terminal: one sentence with the input and what is accepted."""
 

@@ -1,0 +1,124 @@
+"""`llmshed diagnose`: the cause of an overload, in the order in which it occurs."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ._address import read_address
+from ._options import JsonOption
+from ._spans import read_span
+
+
+class Format(StrEnum):
+    """What is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    NAGIOS = "nagios"
+
+
+class FailOn(StrEnum):
+    """From which finding on the exit code is not 0."""
+
+    WARNING = "warning"
+    OVERLOAD = "overload"
+    NEVER = "never"
+
+
+def diagnose(
+    prometheus: Annotated[
+        str, typer.Option("--prometheus", "-p", metavar="URL", help="Prometheus, Thanos or Mimir, with its path.")
+    ] = "http://127.0.0.1:9090",
+    *,
+    since: Annotated[
+        str, typer.Option("--since", metavar="SPAN", help="How far back to look, as in 15m or 1h.")
+    ] = "1h",
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            "--baseline",
+            metavar="SPAN",
+            show_default=False,
+            help="How much before that is the baseline; default: as much.",
+        ),
+    ] = None,
+    step: Annotated[
+        str | None,
+        typer.Option(
+            "--step",
+            metavar="SPAN",
+            show_default=False,
+            help="Time between two values; default: a 240th, 15s at least.",
+        ),
+    ] = None,
+    match: Annotated[
+        str,
+        typer.Option(
+            "--match", metavar="MATCHERS", show_default=False, help="Which gateways, as in 'job=\"llmshed\"'."
+        ),
+    ] = "",
+    bearer_file: Annotated[
+        Path | None, typer.Option("--bearer-file", metavar="FILE", show_default=False, help="File with a bearer token.")
+    ] = None,
+    basic_file: Annotated[
+        Path | None, typer.Option("--basic-file", metavar="FILE", show_default=False, help="File with USER:PASSWORD.")
+    ] = None,
+    ca_file: Annotated[
+        Path | None, typer.Option("--ca-file", metavar="FILE", show_default=False, help="Certificates to trust.")
+    ] = None,
+    cert_file: Annotated[
+        Path | None,
+        typer.Option("--cert-file", metavar="FILE", show_default=False, help="Own certificate with its key."),
+    ] = None,
+    insecure: Annotated[bool, typer.Option("--insecure", help="Trust any certificate.")] = False,
+    timeout_seconds: Annotated[
+        float, typer.Option("--timeout", metavar="SECONDS", min=0.1, max=300, help="Within which all is asked.")
+    ] = 9.0,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Of the bootstrap's draws.")] = 0,
+    explain: Annotated[
+        str | None,
+        typer.Option(
+            "--explain",
+            metavar="SIGNAL",
+            show_default=False,
+            help="Print the query of a signal, or of `all`; ask nothing.",
+        ),
+    ] = None,
+    fail_on: Annotated[
+        FailOn, typer.Option("--fail-on", help="From which finding on the exit code is not 0.")
+    ] = FailOn.WARNING,
+    output: Annotated[Format, typer.Option("--format", help="What is printed.")] = Format.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Find the cause of an overload from what a Prometheus kept, and name one thing to change.
+
+    Exit code: 0 healthy, 1 warning, 2 overload, 3 not enough data.
+
+    Example: llmshed diagnose --prometheus http://prometheus:9090 --since 30m
+    """
+    from llmshed.clock import SystemClock
+
+    from . import _diagnose_read, _diagnose_told
+
+    window_seconds = read_span("--since", since, 60, 30 * 86_400)
+    before_seconds = window_seconds if baseline is None else read_span("--baseline", baseline, 60, 30 * 86_400)
+    step_seconds = read_span("--step", step, 1, 3600) if step is not None else max(15, round(window_seconds / 240))
+    asking = _diagnose_read.Asking(
+        url=read_address("--prometheus", prometheus),
+        access=_diagnose_read.access_of(bearer_file, basic_file, ca_file, cert_file, checked=not insecure),
+        window_seconds=window_seconds,
+        baseline_seconds=before_seconds,
+        step_seconds=step_seconds,
+        selector=match.strip().strip("{}"),
+        timeout_seconds=timeout_seconds,
+    )
+    if explain is not None:
+        _diagnose_told.print_queries(explain, asking)
+        return
+    told = _diagnose_read.diagnosed(asking, SystemClock(), seed)
+    _diagnose_told.print_diagnosis(told, asking, Format.JSON if as_json else output)
+    code = _diagnose_told.exit_code(told, fail_on)
+    if code:
+        raise typer.Exit(code)
