@@ -29,7 +29,8 @@ from llmshed.admission.service.pool import RANKED
 from llmshed.admission.verdict import Decision, Verdict
 from llmshed.ladder.model import Ladder, Windowing
 from llmshed.ladder.standing import Hold
-from llmshed.whatif.monitors.watched import WatchedGate
+from llmshed.whatif.monitors.rungs import RungWatch
+from llmshed.whatif.monitors.seen import Sight
 
 TENANTS = {name: TenantPolicy(name, top_class=PriorityClass.HIGH) for name in ("acme", "other")}
 STEPS = 30
@@ -58,7 +59,8 @@ class Population:
         ]
         for one in specs:
             self.controller.handle(ReplicaUp(one), 0.0)
-        self.watched = WatchedGate(self.controller, policy, tuple(specs))
+        self.sight = Sight(policy, tuple(specs))
+        self.watch = RungWatch()
 
     def ladder(self) -> Ladder:
         """Return a ladder of any rungs; a file with most of them would be refused."""
@@ -86,8 +88,7 @@ class Population:
         for _ in range(STEPS):
             self.now += self.rng.choice([0.0, 0.1, 5.0])
             self.tell(self.event())
-        assert self.watched.check() == ()
-        assert self.watched.broken == 0
+        assert self.controller.check() == ()
 
     def event(self) -> Event:
         drawn = self.rng.random()
@@ -113,11 +114,15 @@ class Population:
 
     def tell(self, event: Event) -> None:
         try:
-            actions = self.watched.handle(event, self.now)
+            actions = self.controller.handle(event, self.now)
         except (KeyError, ValueError):
             assert isinstance(event, RungHeld)  # the ladder is shorter than that
             return
+        self.sight.hear(event, self.now)
+        self.watch.hear(event)
         for action in actions:
+            assert self.watch.look(self.sight, action) == []
+            self.sight.see(action, self.now)
             if isinstance(action, Dispatch):
                 self.live.append(action.key)
             elif isinstance(action, Refuse | Evict) and action.verdict.reason is Reason.SHED_PRIORITY:
