@@ -14,12 +14,14 @@ from . import (
     classify,
     config,
     dashboard,
+    diagnose,
     man,
     profile,
     replay,
     rules,
     serve,
     simulate,
+    status,
     tokenize_,
     whatif,
 )
@@ -36,6 +38,7 @@ app = typer.Typer(
 )
 # The first sentence of a verb's own help would be cut in the list of all verbs.
 app.command("serve", short_help="Run the gateway.")(serve.serve)
+app.command("status", short_help="Look at a running gateway.")(status.status)
 app.command("tokenize", short_help="Count the tokens of a text or a chat.")(tokenize_.tokenize)
 app.command("classify", short_help="Tell lane, reservation and verdict.")(classify.classify)
 app.command("simulate", short_help="Run a simulated TGI replica.")(simulate.simulate)
@@ -44,6 +47,7 @@ app.command("calibrate", short_help="Measure what a replica carries.")(calibrate
 app.command("replay", short_help="Send traffic of a source's lengths.")(replay.replay)
 app.add_typer(config.app, name="config", short_help="Check and show settings, draw keys.")
 app.add_typer(profile.app, name="profile", short_help="Show, check, find, verify profiles.")
+app.command("diagnose", short_help="Find the cause of an overload.")(diagnose.diagnose)
 app.command("rules", short_help="Print rules and alerts for Prometheus.")(rules.rules)
 app.command("dashboard", short_help="Print a dashboard for Grafana.")(dashboard.dashboard)
 app.command("man", short_help="Show a manual page.")(man.man)

@@ -39,7 +39,7 @@ class Gateway:
             typer.BadParameter: the address of `--gateway` is none.
             LlmshedError: the token's file cannot be read, or is not text.
         """
-        self._url = read_address("--gateway", url)
+        self.url = read_address("--gateway", url)
         self._token = None if token_file is None else read_text(str(token_file)).strip()
         self._admin: str | None = None
 
@@ -52,11 +52,11 @@ class Gateway:
         """
         import orjson
 
-        return _object(self._url, self._answer("POST", path, orjson.dumps(body)))
+        return _object(self.url, self._answer("POST", path, orjson.dumps(body)))
 
     def get(self, path: str) -> dict[str, Any]:
         """Get the JSON of a route of the admin listener; raises as `post`."""
-        return _object(self._url, self._answer("GET", path, None))
+        return _object(self.url, self._answer("GET", path, None))
 
     def text(self, path: str) -> str:
         """Get the text of a route of the admin listener, as that of `/metrics`; raises as `post`."""
@@ -68,17 +68,17 @@ class Gateway:
         status, answer = self._ask(method, self._admin + path, body)
         if status == 404:
             raise EngineError(
-                f"{self._url} answered 404: no admin listener answers there;"
+                f"{self.url} answered 404: no admin listener answers there;"
                 " give the address of `server.admin_listen` (default http://127.0.0.1:9901)"
             )
         if status == 401:
             raise RefusalError(
                 status,
-                f"{self._url} answered 401: give the address of the admin listener (`server.admin_listen`),"
+                f"{self.url} answered 401: give the address of the admin listener (`server.admin_listen`),"
                 " and --token-file with its token where it has one",
             )
         if status != 200:
-            raise RefusalError(status, f"{self._url} answered {status}: {_message(_object(self._url, answer))}")
+            raise RefusalError(status, f"{self.url} answered {status}: {_message(_object(self.url, answer))}")
         return answer
 
     def _admin_url(self) -> str:
@@ -87,13 +87,13 @@ class Gateway:
         The data listener tells callers on the same machine. It is asked first, since a question that it does not take
         would stand among its refusals.
         """
-        status, answer = self._ask("GET", f"{self._url}/v1/llmshed/limits", None)
+        status, answer = self._ask("GET", f"{self.url}/v1/llmshed/limits", None)
         if status != 200:
-            return self._url
-        admin = _object(self._url, answer).get("admin")
+            return self.url
+        admin = _object(self.url, answer).get("admin")
         if not isinstance(admin, str):
             raise EngineError(
-                f"{self._url} is no admin listener and does not tell of one:"
+                f"{self.url} is no admin listener and does not tell of one:"
                 " give the address of `server.admin_listen` (default http://127.0.0.1:9901)"
             )
         return admin.rstrip("/")
