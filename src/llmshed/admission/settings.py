@@ -26,6 +26,7 @@ from llmshed.config.lanes import BulkLane, BulkThresholds, InteractiveLane, Inte
 from llmshed.config.pools import PoolSettings
 from llmshed.config.settings import Config
 from llmshed.config.tenants import TenantSettings
+from llmshed.ladder.model import Ladder
 from llmshed.profile import Profile
 
 ANONYMOUS = "anonymous"
@@ -61,15 +62,24 @@ class EngineManners:
     prefill_blocks_starts: bool = False
 
 
-def admission_policy(config: Config, model_ids: Mapping[str, str] | None = None) -> AdmissionPolicy:
-    """Return the policy of a configuration; `model_ids` maps pools whose model is `auto` to what their engine told."""
-    told = model_ids or {}
+def admission_policy(
+    config: Config, model_ids: Mapping[str, str] | None = None, ladders: Mapping[str, Ladder] | None = None
+) -> AdmissionPolicy:
+    """Return the policy of a configuration.
+
+    Args:
+        config: what the operator wrote.
+        model_ids: what engines told, by the names of pools whose model is `auto`.
+        ladders: the ladders that were read, by the names of pools that have one.
+    """
+    told, agreed = model_ids or {}, ladders or {}
     pools = tuple(
         PoolPolicy(
             name=pool.name,
             model=told.get(pool.name, pool.model) if pool.model == "auto" else pool.model,
             aliases=frozenset(pool.aliases),
             lanes=frozenset(Lane(lane) for lane in pool.lanes),
+            ladder=agreed.get(pool.name),
         )
         for pool in config.pools
     )

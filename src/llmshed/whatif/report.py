@@ -194,6 +194,44 @@ class LedgerTruth:
 
 
 @dataclass(frozen=True, slots=True)
+class PoolOnLadder:
+    """How one pool stood on its ladder.
+
+    Args:
+        pool: its name.
+        ladder: label of the ladder.
+        seconds_on_rung: time with that many rungs in force, 0 for none first, to the end of the run.
+        climbs: steps up.
+    """
+
+    pool: str
+    ladder: str
+    seconds_on_rung: tuple[float, ...]
+    climbs: int
+
+
+@dataclass(frozen=True, slots=True)
+class LadderUse:
+    """What ladders did in a run; goodput counts as it does in `Slice`, once with and once without changed answers.
+
+    Args:
+        pools: the pools that have a ladder.
+        refused: tries that a rung refused or sent out of the queue, by the rung's name.
+        degraded: feasible requests that finished with an answer which a rung changed.
+        good_degraded: those of them that met their objectives.
+        goodput_undegraded_requests_per_second: good requests whose answers no rung changed.
+        goodput_degraded_requests_per_second: good requests whose answers one did.
+    """
+
+    pools: tuple[PoolOnLadder, ...]
+    refused: Mapping[str, int]
+    degraded: int
+    good_degraded: int
+    goodput_undegraded_requests_per_second: float
+    goodput_degraded_requests_per_second: float
+
+
+@dataclass(frozen=True, slots=True)
 class TimePoint:
     """How things stood at one instant; counts are totals since the beginning.
 
@@ -241,6 +279,7 @@ class RunReport:
         replicas: in the order in which they came up.
         ledger: the gate's ledger against the truth.
         timeline: at even steps while there is something to look at, at most a few hundred.
+        ladders: what ladders did; None where no pool has one.
     """
 
     offered_seconds: float
@@ -260,6 +299,7 @@ class RunReport:
     replicas: tuple[ReplicaUse, ...]
     ledger: LedgerTruth
     timeline: tuple[TimePoint, ...]
+    ladders: LadderUse | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as objects, lists, texts and numbers, ready for JSON; equal runs give equal bytes."""

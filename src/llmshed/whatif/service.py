@@ -23,6 +23,7 @@ from llmshed.whatif.door import Door
 from llmshed.whatif.gate import Gate
 from llmshed.whatif.measures import Tally
 from llmshed.whatif.replicas import Replicas, Told
+from llmshed.whatif.rungs_used import RungsUsed
 from llmshed.whatif.setting import Setting
 from llmshed.whatif.visits import Try, Visit
 
@@ -42,6 +43,7 @@ class Service:
         clients: ClientsAtWork,
         tally: Tally,
         belief: Belief,
+        rungs: RungsUsed,
     ) -> None:
         """Start with nobody inside."""
         self._traced = setting.traced
@@ -51,6 +53,7 @@ class Service:
         self._clients = clients
         self._tally = tally
         self._belief = belief
+        self._rungs = rungs
         self._keys = count(1)
         self._inbox: deque[Event] = deque()
         self._tries: dict[int, Try] = {}
@@ -125,10 +128,13 @@ class Service:
                 self._belief.dispatched(action)
                 self._dispatch(self._tries[action.key], action, now)
             case Refuse(key, verdict) | Evict(key, verdict):
+                self._rungs.refused(verdict)
                 self._refuse(self._tries[key], verdict, now)
             case Released():
                 self._belief.released(action)
-            case Enqueue() | RungChanged():
+            case RungChanged(step):
+                self._rungs.stepped(step, now)
+            case Enqueue():
                 pass
             case _:
                 assert_never(action)
@@ -136,6 +142,7 @@ class Service:
     def _dispatch(self, attempt: Try, action: Dispatch, now: float) -> None:
         attempt.replica = action.replica
         attempt.dispatched_at = now
+        attempt.degradations = action.verdict.degradations
         self._tally.dispatch(attempt, now)
         replica = self._replicas[action.replica]
         for other, result in self._replicas.advance(action.replica, now):
@@ -176,6 +183,7 @@ class Service:
 
     def _finish(self, attempt: Try) -> None:
         self._tally.finish(attempt)
+        self._rungs.finished(attempt)
         self._forget(attempt)
         self._inbox.append(Finished(attempt.key, attempt.output_tokens))
 

@@ -16,6 +16,7 @@ from llmshed.admission.request import Lane
 from llmshed.admission.settings import admission_policy, replica_spec
 from llmshed.config.pools import PoolSettings
 from llmshed.config.settings import Config
+from llmshed.ladder.model import Ladder
 from llmshed.profile import Profile
 from llmshed.simulation.building import Parameters, build_model
 from llmshed.whatif.manners import engine_limits, engine_manners, warnings_of
@@ -26,7 +27,11 @@ SIMULATED_MODEL = "llmshed/simulated"
 
 
 def setting_from(
-    config: Config, profiles: Mapping[str, Profile], parameters: Parameters, copies: Mapping[str, int]
+    config: Config,
+    profiles: Mapping[str, Profile],
+    parameters: Parameters,
+    copies: Mapping[str, int],
+    ladders: Mapping[str, Ladder] | None = None,
 ) -> Setting:
     """Return the setting of one run.
 
@@ -35,11 +40,12 @@ def setting_from(
         profiles: profile of each pool that has one, by the pool's name.
         parameters: what every replica is.
         copies: replicas of each pool, by its name, at least 1.
+        ladders: ladder of each pool that has one, by the pool's name.
 
     Raises:
         ValueError: a pool has no copies; the text names it.
     """
-    policy = admission_policy(config, {pool.name: SIMULATED_MODEL for pool in config.pools})
+    policy = admission_policy(config, {pool.name: SIMULATED_MODEL for pool in config.pools}, ladders)
     specs: list[ReplicaSpec] = []
     warnings: list[str] = []
     for pool in config.pools:

@@ -59,6 +59,7 @@ class Try:
         output_tokens: output of its sequences that ended.
         slowest_tpot_seconds: greatest mean time per token of those; None while none had two tokens.
         open_sequences: first token of each sequence that runs, by its key; None before that.
+        degradations: what rungs did to its answer.
     """
 
     key: int
@@ -71,6 +72,7 @@ class Try:
     output_tokens: int = 0
     slowest_tpot_seconds: float | None = None
     open_sequences: dict[int, float | None] = field(default_factory=dict)
+    degradations: tuple[str, ...] = ()
 
     def note_first_token(self, sequence: int, at: float) -> bool:
         """Note a sequence's first token; say whether it is the first of all."""

@@ -20,6 +20,7 @@ from llmshed.whatif.gate import Gate
 from llmshed.whatif.measures import Tally
 from llmshed.whatif.replicas import Replicas
 from llmshed.whatif.report import ReplicaUse, RunReport, TimePoint
+from llmshed.whatif.rungs_used import RungsUsed
 from llmshed.whatif.service import Service
 from llmshed.whatif.setting import Setting
 from llmshed.whatif.timeline import Timeline
@@ -121,10 +122,13 @@ class World:
         self._timeline = Timeline()
         self._door = Door(setting, plan.quartile_edges)
         at_work = ClientsAtWork(clients, setting, rng)
-        self._service = Service(setting, gate, self._replicas, self._door, at_work, self._tally, self._belief)
+        self._rungs = RungsUsed(setting.policy)
+        self._service = Service(
+            setting, gate, self._replicas, self._door, at_work, self._tally, self._belief, self._rungs
+        )
         self._now = 0.0
         self._look_at = 0.0
-        self._ends_by = inf
+        self._ends_by = 0.0 if self._next_traced is None else inf  # a ladder looks on where nobody ever comes
         self._window_seconds: float | None = None
         self._uses: tuple[ReplicaUse, ...] = ()
         self._gateway_busy_share = 0.0
@@ -280,4 +284,5 @@ class World:
             replicas=self._uses,
             ledger=self._belief.truth(),
             timeline=self._timeline.points(),
+            ladders=self._rungs.use(seconds, self._now),
         )

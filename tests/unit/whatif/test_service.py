@@ -15,6 +15,7 @@ from llmshed.whatif.door import Door
 from llmshed.whatif.measures import Tally
 from llmshed.whatif.replicas import Replicas
 from llmshed.whatif.report import Slice
+from llmshed.whatif.rungs_used import RungsUsed
 from llmshed.whatif.service import Service
 from llmshed.whatif.visits import Try
 from llmshed.workload.clients import ClientModel
@@ -32,7 +33,10 @@ class House:
         self.replicas = Replicas(self.setting.models)
         self.door, self.tally, self.belief = Door(stage_of(PlainReplica), EDGES), Tally(10), Belief()
         at_work = ClientsAtWork(clients, self.setting, random.Random(0))  # noqa: S311 - one seed
-        self.service = Service(self.setting, self.gate, self.replicas, self.door, at_work, self.tally, self.belief)
+        self.rungs = RungsUsed(self.setting.policy)
+        self.service = Service(
+            self.setting, self.gate, self.replicas, self.door, at_work, self.tally, self.belief, self.rungs
+        )
 
     def come(self, now: float = 0.0, **changed: Any) -> Try:
         visit = self.door.visit(traced(now, **changed), now)
