@@ -9,7 +9,7 @@ from itertools import pairwise
 import hypothesis.strategies as st
 import pytest
 from hypothesis import settings
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from fakes.ladders import reading, small
 from fakes.plain_ladder import PlainLadder
@@ -44,7 +44,10 @@ name = "low"; action = "shed_interactive"; scope = {{ classes = ["low"] }}; entr
 """,
         windows=WINDOWS,
     ),
-    small(f'name = "only"; action = "stop_bulk"; entry = {{ windows = 1 }}; {EXIT}', windows=WINDOWS),
+    small(
+        f'name = "only"; action = "stop_bulk"; entry = {{ windows = 1 }}; {EXIT}',
+        windows=f"{WINDOWS}\ndescend_needs_room = false",
+    ),
 )
 waits = st.sampled_from((0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 8.0, 9.0, 30.0, math.inf))
 readings = st.builds(
@@ -61,8 +64,12 @@ class Pool(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now = 0.0
-        self.pool = PoolLadder("chat", LADDERS[0], 2.0, 0.0)
-        self.plain = PlainLadder(LADDERS[0], 2.0, 0.0)
+        self.begin(LADDERS[0])
+
+    @initialize(ladder=st.sampled_from(LADDERS))
+    def begin(self, ladder: Ladder) -> None:
+        self.pool = PoolLadder("chat", ladder, 2.0, 0.0)
+        self.plain = PlainLadder(ladder, 2.0, 0.0)
 
     @rule(seconds=waits, arrivals=st.integers(1, 40), offered=st.integers(0, 3), let_in=st.integers(0, 3))
     def arrive(self, seconds: float, arrivals: int, offered: int, let_in: int) -> None:
@@ -100,6 +107,12 @@ class Pool(RuleBasedStateMachine):
             self.arrive(0.0, max(of - slow, 0), offered, let_in)
             self.arrive(seconds, min(slow, of), 0, 0)
             self.pass_until(max(self.plain.current.started_at + WINDOW_SECONDS + late, self.now), seen)
+
+    @rule(above=st.integers(1, 3), calm=st.integers(1, 12), between=st.integers(0, 2), full=st.booleans())
+    def swing(self, above: int, calm: int, between: int, full: bool) -> None:  # noqa: FBT001 - drawn
+        """Let the pressure come, go and return, with or without room to go back."""
+        for seconds, windows in ((9.0, above), (0.0, calm), (3.0, between), (9.0, above)):
+            self.stay(windows, seconds, 40, 20, reading(kv_used=0.6 if seconds else 0.1), 1 + full, 1, 0.0)
 
     @rule(later=st.sampled_from((1.0, 16.0)), seen=readings)
     def pass_time(self, later: float, seen: PoolReading) -> None:
