@@ -5,7 +5,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 MOST_LINES = 400
-MIRRORED = ("admission", "calibration", "config", "diagnosis", "profile", "routing", "simulation", "whatif", "workload")
+MIRRORED = (
+    "admission", "calibration", "config", "diagnosis", "ladder", "profile", "routing", "simulation", "whatif",
+    "workload",
+)  # fmt: skip
 
 TESTED_ELSEWHERE = {
     "admission/options.py": "the choice inside a decision; tests/unit/admission/test_decide.py",
@@ -23,6 +26,8 @@ TESTED_ELSEWHERE = {
     "whatif/monitors/seen.py": "what both see; tests/unit/whatif/monitors/test_watched.py",
     "config/base.py": "types only; tests/unit/config/test_settings.py walks all models",
     "config/texts.py": "tests/unit/config/test_loading.py and tests/unit/profile/test_parsing.py read through it",
+    "ladder/judging.py": "what windows say to rungs; tests/unit/ladder/test_machine.py",
+    "ladder/model.py": "tests/unit/ladder/test_parsing.py reads every field",
     "profile/model.py": "tests/unit/profile/test_parsing.py reads every field",
     "profile/sections.py": "tests/unit/profile/test_parsing.py reads every field",
     "profile/contradictions.py": "tests/unit/profile/test_profile_contradictions.py",

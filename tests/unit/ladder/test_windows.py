@@ -4,7 +4,7 @@ import math
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from llmshed.ladder.windows import DelayBounds, DelayWindow
 
@@ -29,6 +29,7 @@ def percentile(samples: list[float]) -> float:
     return sorted(samples)[math.ceil(95 * len(samples) / 100) - 1]
 
 
+@settings(max_examples=60)
 @given(waits)
 def test_the_counts_say_what_the_sorted_waits_say(samples: list[float]) -> None:
     window, p95 = held(samples), percentile(samples)
@@ -69,6 +70,12 @@ def test_few_arrivals_are_judged_when_somebody_waits_for_longer_than_the_bound()
     assert not window.above_entry()  # its bound is 9
     assert not window.below_exit(8.0)
     assert window.below_exit(9.0)
+
+
+def test_one_who_waits_for_just_as_long_as_the_bound_does_not_wait_too_long() -> None:
+    window = held([9.5], minimum=20)
+    window.sample_waiting((8.0,))
+    assert (window.under_pressure(), window.below_exit(8.0)) == (False, True)
 
 
 def test_a_window_without_arrivals_tells_no_signal() -> None:
