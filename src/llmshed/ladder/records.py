@@ -11,8 +11,8 @@ from llmshed.ladder.evaluation import Interval
 SCHEMA: Final = "llmshed.drills/1"
 MOST_KEPT = 50
 """Drills of one file, the newest: a year of one a week."""
-MOST_BYTES = 64 << 20
-"""Largest file that is read: the cases of the newest drill, and what is kept of the others."""
+MOST_BYTES = 8 << 20
+"""Largest file that is read, some thirty times what fifty drills of eight paths take."""
 
 Count = Annotated[int, Field(ge=0)]
 Text = Annotated[str, Field(max_length=1024)]
@@ -67,29 +67,6 @@ class PathRecord(Settings):
     """Tokens of all answers, likewise."""
 
 
-class CaseRecord(Settings):
-    """What became of one case on one path; never a word of what was said."""
-
-    case: Text
-    """The case's id."""
-    rung: Text | None
-    """The path."""
-    result: float | None
-    """What the checks found, 0 to 1; null for no answer."""
-    ttft_seconds: float | None
-    """Time to the first token."""
-    latency_seconds: float | None
-    """Time to the last one."""
-    input_tokens: Count | None
-    """Tokens of the prompt, as the engine counted them."""
-    output_tokens: Count | None
-    """Tokens of the answer, likewise."""
-    finish_reason: Text | None
-    """Why it ended."""
-    error: Text | None
-    """What went wrong: with the request, or with a check."""
-
-
 class DrillRecord(Settings):
     """One drill of one pool's ladder."""
 
@@ -107,8 +84,6 @@ class DrillRecord(Settings):
     """Digest of that file: results of other cases are no trend."""
     paths: Annotated[tuple[PathRecord, ...], Field(min_length=1, strict=False)]
     """The primary path, then the degraded ones."""
-    cases: Annotated[tuple[CaseRecord, ...], Field(strict=False)] = ()
-    """Each case on each path; kept of the newest drill alone."""
 
     @property
     def primary(self) -> PathRecord:
@@ -129,9 +104,8 @@ class DrillFile(Settings):
     """The drills."""
 
     def with_newest(self, drill: DrillRecord) -> "DrillFile":
-        """Return the file with one more drill, of which alone the cases are kept, and without the oldest."""
-        older = (one.model_copy(update={"cases": ()}) for one in self.drills)
-        return self.model_copy(update={"drills": (drill, *older)[:MOST_KEPT]})
+        """Return the file with one more drill, and without the oldest where it is full."""
+        return self.model_copy(update={"drills": (drill, *self.drills)[:MOST_KEPT]})
 
 
 NO_DRILLS = DrillFile.model_validate({"schema": SCHEMA})

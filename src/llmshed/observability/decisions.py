@@ -105,6 +105,7 @@ class DecisionLine:
         continuing: whether it goes on with a conversation that was served here; None before it was counted.
         prefix_blocks: keyed hashes of the leading blocks of the prompt.
         degradations: ladder steps that changed the answer.
+        drill: rung whose path a request of a drill took, `none` for the primary one; None for every other request.
         estimated_queue_seconds: how long it was expected to wait when it was let wait; None where it was not.
         waits: where the time went.
     """
@@ -152,6 +153,7 @@ class DecisionLine:
     continuing: bool | None = None
     prefix_blocks: tuple[str, ...] = ()
     degradations: tuple[str, ...] = ()
+    drill: str | None = None
     estimated_queue_seconds: float | None = None
     waits: Waits = NO_WAITS
 
@@ -234,6 +236,7 @@ class DecisionLine:
             "continuing": self.continuing,
             "prefix_blocks": self.prefix_blocks,
             "degradations": self.degradations,
+            "drill": self.drill,
             "estimated_queue_seconds": _microseconds(self.estimated_queue_seconds),
             **_rounded(self.waits),
             "ending": self.ending,

@@ -2,33 +2,19 @@ import pytest
 from pydantic import ValidationError
 
 from fakes.drills import drill_record, path_record
-from llmshed.ladder.records import MOST_KEPT, NO_DRILLS, CaseRecord, DrillFile
-
-CASE = CaseRecord(
-    case="c1",
-    rung="r2",
-    result=1.0,
-    ttft_seconds=0.1,
-    latency_seconds=0.2,
-    input_tokens=10,
-    output_tokens=5,
-    finish_reason="stop",
-    error=None,
-)
-
+from llmshed.ladder.records import MOST_KEPT, NO_DRILLS, DrillFile
 
 def test_a_file_is_read_back_as_it_was_written() -> None:
-    file = NO_DRILLS.with_newest(drill_record(path_record("r2", ("cap_output 400",)), cases=(CASE,)))
+    file = NO_DRILLS.with_newest(drill_record(path_record("r2", ("cap_output 400",))))
     assert DrillFile.model_validate_json(file.model_dump_json(by_alias=True)) == file
     assert file.model_dump(by_alias=True)["schema"] == "llmshed.drills/1"
 
 
-def test_the_newest_comes_first_with_its_cases_and_the_oldest_go() -> None:
+def test_the_newest_comes_first_and_the_oldest_go() -> None:
     file = NO_DRILLS
     for number in range(MOST_KEPT + 3):
-        file = file.with_newest(drill_record(set_name=f"{number}", cases=(CASE,)))
+        file = file.with_newest(drill_record(set_name=f"{number}"))
     assert [drill.set_name for drill in file.drills] == [f"{number}" for number in range(MOST_KEPT + 2, 2, -1)]
-    assert [len(drill.cases) for drill in file.drills] == [1] + [0] * (MOST_KEPT - 1)
 
 
 def test_a_path_is_found_by_its_rung() -> None:

@@ -20,6 +20,8 @@ from llmshed.gateway.door.unchanged import RefusedSizes
 from llmshed.gateway.door.visit import Visit
 from llmshed.gateway.driver import Driver
 from llmshed.gateway.hashing import Hasher
+from llmshed.gateway.ladders.evaluations import Evaluations
+from llmshed.gateway.ladders.passes import Passes
 from llmshed.gateway.relay.upstream import UpstreamClient
 from llmshed.gateway.replicas.fleet import Fleet
 from llmshed.observability.decisions import DecisionLog
@@ -69,6 +71,8 @@ class Gateway:
         self.upstream = parts.upstream
         self.conversations = Conversations()
         self.refused_sizes = RefusedSizes()
+        self.evaluations = Evaluations(parts.fleet.facts)
+        self.passes = Passes()
         self.data_url = ""
         self.admin_url = ""
         self._data: Listener | None = None

@@ -24,6 +24,7 @@ from llmshed.gateway.daemon.pulse import beat, measure_lag
 from llmshed.gateway.daemon.reload import Inputs, Reloader, ReloadResult
 from llmshed.gateway.door.door import DataDoor
 from llmshed.gateway.door.listener import Listener, open_listener
+from llmshed.gateway.ladders.evaluations import watch_evaluations
 from llmshed.gateway.tasks import Tasks
 from llmshed.observability.metrics import QueueSize
 
@@ -85,6 +86,8 @@ class Daemon:
         self._tasks.spawn(measure_lag(self.gateway.observer.loop_lagged), "measure-lag")
         self._tasks.spawn(beat(self._check, self._status, self._surroundings.notifier), "beat")
         self._tasks.spawn(self._tell_ready(), "tell-ready")
+        watch = watch_evaluations(self.gateway.evaluations, lambda: self.gateway.policy.pools)
+        self._tasks.spawn(watch, "watch-evaluations")
 
     async def run(self) -> None:
         """Serve until a signal, then drain."""

@@ -42,6 +42,7 @@ class Visit:
         prompt_sizes: bytes of each of its prompts, in order.
         wishes: what it wishes for, of which nothing is known before its body was read.
         fingerprint: keyed hash of its body; None before it was understood.
+        drill: rung whose path it takes in a drill, `none` for the primary one; None for every other request.
         turns: the beginnings of its chat; None before it was understood and for other forms of prompt.
         asked: the request as the core sees it, counted; None before, and when its bytes alone refused it.
         queued: the verdict that let it wait; None unless it had to.
@@ -74,6 +75,7 @@ class Visit:
     prompt_sizes: tuple[int, ...] = ()
     wishes: Wishes = field(default_factory=Wishes)
     fingerprint: str | None = None
+    drill: str | None = None
     turns: Turns | None = None
     asked: Request | None = None
     queued: Verdict | None = None
@@ -170,6 +172,7 @@ class Visit:
             fingerprint=self.fingerprint,
             session=None if asked is None else asked.session,
             continuing=None if asked is None else asked.continuing,
+            drill=self.drill,
             prefix_blocks=() if asked is None else asked.prefix_blocks,
             waits=self._waits(now),
         )

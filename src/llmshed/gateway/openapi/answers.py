@@ -117,6 +117,7 @@ READY: Final[Schema] = {
 STATE: Final = _json("Every ledger and queue as it stands.", _report("state"))
 DECISIONS: Final = _json("Decisions, newest first.", _report("decisions"))
 CLASSIFIED: Final = _json("The verdict that the request would get now.", _report("classify"))
+DRILL: Final = _json("What a drill needs to know.", _report("ladder_drill"))
 RELOADED: Final = _json("What came of it.", _RELOADED)
 KEPT: Final = _json(
     "The file is not valid, and the old configuration stays; or the request itself is refused.",

@@ -93,6 +93,11 @@ def question_schema() -> Schema:
     }
 
 
+def drill_schema() -> Schema:
+    """Return the schema of what `/admin/ladder/drill` is asked: the pool, where several have a ladder."""
+    return {"type": "object", "properties": {"pool": _or_null(_TEXT)}, "additionalProperties": False}
+
+
 def _message() -> Schema:
     """Return the schema of a message, which has content unless it calls tools."""
     schema = _object(MESSAGE_FIELDS, ("role",))

@@ -7,7 +7,7 @@ from typing import Any, Final
 from llmshed.admission.reasons import Reason
 from llmshed.engines.base import Route
 from llmshed.gateway.openapi import answers
-from llmshed.gateway.openapi.bodies import body_schema, question_schema
+from llmshed.gateway.openapi.bodies import body_schema, drill_schema, question_schema
 
 Schema = dict[str, Any]
 
@@ -130,5 +130,11 @@ ADMIN_OPERATIONS: Final[Mapping[tuple[str, str], Operation]] = {
         {200: answers.CLASSIFIED},
         _OF_BODIES | AT_THE_ADMIN_DOOR,
         question_schema(),
+    ),
+    ("POST", "/admin/ladder/drill"): Operation(
+        "Draw a pass for a drill, and tell what it is to try.",
+        {200: answers.DRILL},
+        AT_THE_ADMIN_DOOR | {Reason.DUPLICATE_KEY, Reason.BODY_TOO_LARGE},
+        drill_schema(),
     ),
 }

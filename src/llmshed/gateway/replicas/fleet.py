@@ -20,6 +20,7 @@ from llmshed.engines.base import Engine, EngineInfo
 from llmshed.errors import LlmshedError, TokenizerError
 from llmshed.gateway.driver import Driver
 from llmshed.gateway.relay.upstream import UpstreamClient
+from llmshed.gateway.replicas.facts import declared_facts, told_facts
 from llmshed.gateway.replicas.life import ReplicaLife
 from llmshed.gateway.replicas.likeness import Likeness, LikenessObserver
 from llmshed.gateway.replicas.pool_tools import CounterLoader, CounterShelf, PoolPlan, warn_of_thresholds
@@ -29,7 +30,9 @@ from llmshed.gateway.replicas.signals import SignalMeans, SignalObserver
 from llmshed.gateway.replicas.simulated import SimulatedReplicas
 from llmshed.gateway.replicas.watches import SignalWatches
 from llmshed.gateway.tasks import Spawned, Tasks
+from llmshed.ladder.staleness import common_facts
 from llmshed.observability.metrics import UpstreamErrorKind
+from llmshed.profile.comparison import Fact
 from llmshed.tokenizing.base import PromptCounter
 
 _log = logging.getLogger(__name__)
@@ -190,6 +193,16 @@ class Fleet:
             member.serving.spec
             for member in self._members.values()
             if member.pool == pool and member.up and member.serving is not None
+        )
+
+    def facts(self, pool: str) -> dict[str, Fact]:
+        """Return what the replicas of a pool that are up are known to be, as far as answers may differ by it."""
+        return common_facts(
+            [
+                {**declared_facts(member.plan.settings.declared), **told_facts(member.plan.settings, member.serving)}
+                for member in self._members.values()
+                if member.pool == pool and member.up and member.serving is not None
+            ]
         )
 
     def limits(self) -> tuple[ModelLimits, ...]:
