@@ -57,6 +57,7 @@ class Reason(StrEnum):
     QUEUE_FULL = "queue_full"
     QUEUE_TIMEOUT = "queue_timeout"
     SHED_PRIORITY = "shed_priority"
+    DEGRADATION_DECLINED = "degradation_declined"
     CONCURRENCY_LIMIT = "concurrency_limit"
     DEADLINE_INFEASIBLE = "deadline_infeasible"
     TENANT_QUOTA = "tenant_quota"
@@ -122,7 +123,10 @@ REASON_TABLE: dict[Reason, ReasonRow] = {
         429, ErrorKind.RATE, Retry.LATER, "the request waited for as long as its lane permits"
     ),
     Reason.SHED_PRIORITY: ReasonRow(
-        429, ErrorKind.RATE, Retry.LATER, "work of a higher class took its place in the queue"
+        429, ErrorKind.RATE, Retry.LATER, "work of a higher class took its place in the queue, or its class is shed"
+    ),
+    Reason.DEGRADATION_DECLINED: ReasonRow(
+        429, ErrorKind.RATE, Retry.LATER, "the answer would be a degraded one now, which the request declines"
     ),
     Reason.CONCURRENCY_LIMIT: ReasonRow(
         429, ErrorKind.RATE, Retry.LATER, "all sequence seats of the replicas are taken"

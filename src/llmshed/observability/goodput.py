@@ -72,6 +72,7 @@ def is_ours(reason: Reason) -> bool:
             | Reason.QUEUE_FULL
             | Reason.QUEUE_TIMEOUT
             | Reason.SHED_PRIORITY
+            | Reason.DEGRADATION_DECLINED
             | Reason.CONCURRENCY_LIMIT
             | Reason.DEADLINE_INFEASIBLE
             | Reason.COUNTING_BACKLOG
