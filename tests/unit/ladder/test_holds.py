@@ -157,3 +157,14 @@ name = "shed-lowest"; action = "shed_interactive"; scope = { classes = ["low"] }
         assert pool.next_wakeup() == now + 150
         assert window(pool, now + 150, [11.0] * 20) == []
         assert pool.standing().above_windows == 0
+
+    def test_early_reentries_under_the_old_ladder_are_forgotten(self) -> None:
+        pool, now = on_rung(1)
+        for minute in range(4, 9):
+            window(pool, 60.0 * minute)
+        assert pool.standing().by_rule == 0
+        for minute in range(9, 12):
+            window(pool, 60.0 * minute, OVER)
+        assert pool.standing().exit_windows == 10
+        pool.renew(SOURCE, 12.0, 660.0)
+        assert pool.standing().exit_windows == 5

@@ -123,6 +123,7 @@ exit = { below_ratio = 0.75, windows = 2 }
         minutes.pass_by(*HIGH)
         assert minutes.pass_by(*LOW, seen=reading(kv_used=0.9)) == []  # both the exit of 1 and the entry of 2 are met
         assert minutes.pool.standing().above_windows == 1
+        assert (minutes.last.above, minutes.last.calm) == (True, False)
 
     def test_what_is_not_told_is_above_nothing_and_left_by_the_queue_delay(self) -> None:
         minutes = Minutes(self.KV)
