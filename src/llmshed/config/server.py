@@ -30,7 +30,9 @@ class ServerSettings(Settings):
     admin_token_file: FilePath | None = None
     """File that holds the digest line of the admin token (`sha256:HEX`, from `llmshed config key`)."""
     allow_keyless: bool = False
-    """Serve without tenants' keys on an address other than loopback."""
+    """Serve without tenants' keys on an address other than loopback, and to web pages of elsewhere. Unless it is set, a
+    listener without keys takes no POST with the `Origin` of another machine, so that no page sends work from a browser
+    on this one."""
     max_body_bytes: Bytes = 2_000_000
     """Largest request body; TGI's own bound is 2,000,000 on every route."""
     max_headers: Annotated[int, Field(ge=8, le=10_000)] = 64

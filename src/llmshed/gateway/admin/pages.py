@@ -6,14 +6,12 @@ A browser on it reaches it too, for any page that it shows. A page of elsewhere 
 own page; but it asks for its own name, which stands in `Host`.
 """
 
-import ipaddress
-from urllib.parse import urlsplit
-
 from multidict import CIMultiDictProxy
 
 from llmshed.admission.reasons import Reason
 from llmshed.config.addresses import Address
 from llmshed.engines.base import BodyError
+from llmshed.gateway.door.pages import is_of_here
 
 
 def refuse_pages_of_elsewhere(headers: CIMultiDictProxy[str], listener: Address) -> None:
@@ -26,9 +24,9 @@ def refuse_pages_of_elsewhere(headers: CIMultiDictProxy[str], listener: Address)
     """
     if listener.unix_path is not None:
         return
-    if not all(_is_here(f"//{host}", listener) for host in headers.getall("Host", [])):
+    if not all(is_of_here(f"//{host}", listener.host.lower()) for host in headers.getall("Host", [])):
         raise _refused("Without a token the admin listener is asked by `localhost` or a loopback address", "Host")
-    if not all(_is_here(origin, listener) for origin in headers.getall("Origin", [])):
+    if not all(is_of_here(origin, listener.host.lower()) for origin in headers.getall("Origin", [])):
         raise _refused("Without a token the admin listener is not asked by web pages of elsewhere", "Origin")
     if "cross-site" in headers.getall("Sec-Fetch-Site", []):
         raise _refused("Without a token the admin listener is not asked by web pages of elsewhere", "Sec-Fetch-Site")
@@ -36,14 +34,3 @@ def refuse_pages_of_elsewhere(headers: CIMultiDictProxy[str], listener: Address)
 
 def _refused(sentence: str, header: str) -> BodyError:
     return BodyError(Reason.FORBIDDEN, f"{sentence}; `server.admin_token_file` sets a token.", header)
-
-
-def _is_here(url: str, listener: Address) -> bool:
-    """Say whether the host of a URL is this machine's by a name that nobody else can point elsewhere."""
-    try:
-        name = (urlsplit(url).hostname or "").removesuffix(".")
-        if name in {"localhost", listener.host.lower()} or name.endswith(".localhost"):
-            return True
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False

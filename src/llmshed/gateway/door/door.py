@@ -17,6 +17,7 @@ from llmshed.gateway.contract.problem import Problem
 from llmshed.gateway.daemon.app import Gateway
 from llmshed.gateway.door.auth import presented_key
 from llmshed.gateway.door.gates import check_framing, check_headers
+from llmshed.gateway.door.pages import refuse_pages_of_elsewhere
 from llmshed.gateway.door.problems import RefusedError, problem_of
 from llmshed.gateway.door.routes import DATA_ROUTES, OPEN_PATHS, DataHandler
 from llmshed.gateway.door.visit import Visit
@@ -77,6 +78,8 @@ class DataDoor:
         check_headers(request, visit.snapshot.config.server)
         visit.well_framed = True
         if visit.path not in OPEN_PATHS:
+            if request.method == "POST" and not visit.snapshot.keys.asks_for_keys:
+                refuse_pages_of_elsewhere(request.headers, visit.snapshot.config.server)
             visit.tenant = visit.snapshot.keys.tenant(presented_key(request.headers))
             if visit.tenant is None:
                 raise BodyError(Reason.UNAUTHENTICATED, "This endpoint needs a key: send `Authorization: Bearer KEY`.")
