@@ -159,7 +159,7 @@ name = "shed-lowest"; action = "shed_interactive"; scope = { classes = ["low"] }
         assert pool.standing().above_windows == 0
 
     def test_early_reentries_under_the_old_ladder_are_forgotten(self) -> None:
-        pool, now = on_rung(1)
+        pool, _ = on_rung(1)
         for minute in range(4, 9):
             window(pool, 60.0 * minute)
         assert pool.standing().by_rule == 0
