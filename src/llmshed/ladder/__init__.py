@@ -14,9 +14,9 @@ window, s(w) the signal of the pool in it, o the objective, and c the rung in fo
                         with room: offered token rate, held-back work included, <= service rate seen under pressure
 
 A climb within the re-entry windows after a step back is an early re-entry; it doubles the windows that each further
-step back takes, up to a most, until the ladder has been left for that long. Twice that most in calm windows need no
-room. A rung can be entered and left by another signal, looked at as a window ends. Early refusal cannot hide an overload:
-whoever is refused counts with the wait that it was spared.
+step back takes, up to a most, until the ladder has been left for that long. After twice that most in calm windows a
+step back needs no room. Early refusal cannot hide an overload: whoever is refused counts with the wait that it was
+spared. A rung can also be entered and left by another signal, which is looked at as a window ends.
 
 A person can hold a rung for a time. In force is the higher of the held rung and that by rule, which goes on meanwhile.
 """
