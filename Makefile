@@ -58,8 +58,8 @@ lint: $(VENV)/.installed-dev ## ruff and mypy, nothing else
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-soak: $(VENV)/.installed-dev ## the long runs: minutes to hours, bounded
-	$(PYTEST) -m soak --timeout 3600
+soak: $(VENV)/.installed-dev ## the long runs: minutes to hours, bounded; tells at the end what was skipped
+	$(PYTEST) -m soak --timeout 3600 -rs
 
 bench: $(VENV)/.installed-dev ## figures, as ratios in one run
 	$(BIN)/python bench/run.py
