@@ -7,6 +7,7 @@ from pydantic import Field
 from llmshed.config.addresses import ReplicaUrl
 from llmshed.config.base import ACCEPTED, FilePath, ModelName, Name, Ratio, Seconds, Settings, Tokens
 from llmshed.config.declared import DeclaredFacts
+from llmshed.config.ladders import LadderPlace
 
 Lanes = Annotated[tuple[Literal["interactive", "bulk"], ...], Field(min_length=1)]
 Sequences = Annotated[int, Field(ge=1, le=10**6)]
@@ -56,6 +57,8 @@ class PoolSettings(Settings):
     """Directory, hub id, or `auto`: the hub id is the model id that the engine tells."""
     profile: FilePath | None = None
     """Profile file that `llmshed calibrate` wrote. Unset: a simulated replica's own, else `uncalibrated`."""
+    ladder: LadderPlace | None = None
+    """Degradation ladder of the pool: `source`, `full` or a file. Unset: it refuses by budgets and queues alone."""
     on_count_mismatch: Literal["refuse", "derate", "warn"] = "refuse"
     """When the self-check counts other than the engine: keep the replica out, derate it, or warn. It is made each time
     a replica is met (at start, when it comes back, when its `/info` changes), and not while it serves."""

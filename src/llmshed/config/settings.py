@@ -15,6 +15,7 @@ from llmshed.config.contradictions import (
     tenant_contradictions,
 )
 from llmshed.config.counting import CountingSettings
+from llmshed.config.ladders import LadderSettings
 from llmshed.config.lanes import LaneSettings
 from llmshed.config.pools import AdmissionSettings, PoolSettings
 from llmshed.config.server import LogSettings, ServerSettings, UpstreamSettings
@@ -37,6 +38,8 @@ class Config(Settings):
     """Token counting."""
     upstream: UpstreamSettings = UpstreamSettings()
     """How replicas are asked."""
+    ladder: LadderSettings = LadderSettings()
+    """What is kept of degradation ladders."""
     tenants: tuple[TenantSettings, ...] = ()
     """Owners of keys; without any, the gateway serves loopback only unless told otherwise."""
     pools: Annotated[tuple[PoolSettings, ...], Field(min_length=1)]

@@ -5,7 +5,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from llmshed.config import paths
+from llmshed.config.ladders import SHIPPED_LADDERS
 from llmshed.config.loading import LoadedConfig, load_config
+from llmshed.config.pools import PoolSettings
 from llmshed.config.settings import Config
 from llmshed.errors import ConfigError
 
@@ -73,6 +75,10 @@ class _Roots:
 def _with_whole_paths(loaded: LoadedConfig, file: Path, shell: Path) -> Config:
     config, roots = loaded.config, _Roots(loaded, file, shell)
     server = {"admin_token_file": roots.whole(("server", "admin_token_file"), config.server.admin_token_file)}
+    ladder = {
+        "state_file": roots.whole(("ladder", "state_file"), config.ladder.state_file),
+        "audit_file": roots.whole(("ladder", "audit_file"), config.ladder.audit_file),
+    }
     log = {"hash_key_file": roots.whole(("log", "hash_key_file"), config.log.hash_key_file)}
     if config.log.decisions not in {"stderr", "stdout", "off"}:
         log["decisions"] = roots.whole(("log", "decisions"), config.log.decisions)
@@ -81,21 +87,24 @@ def _with_whole_paths(loaded: LoadedConfig, file: Path, shell: Path) -> Config:
         for index, tenant in enumerate(config.tenants)
     )
     pools = tuple(
-        pool.model_copy(update=dict(_pool_paths(roots, index, pool.profile, pool.tokenizer)))
-        for index, pool in enumerate(config.pools)
+        pool.model_copy(update=dict(_pool_paths(roots, index, pool))) for index, pool in enumerate(config.pools)
     )
     return config.model_copy(
         update={
             "server": config.server.model_copy(update=server),
             "log": config.log.model_copy(update=log),
+            "ladder": config.ladder.model_copy(update=ladder),
             "tenants": tenants,
             "pools": pools,
         }
     )
 
 
-def _pool_paths(roots: _Roots, index: int, profile: str | None, tokenizer: str) -> Iterator[tuple[str, str | None]]:
-    yield "profile", roots.whole(("pools", index, "profile"), profile)
+def _pool_paths(roots: _Roots, index: int, pool: PoolSettings) -> Iterator[tuple[str, str | None]]:
+    tokenizer = pool.tokenizer
+    yield "profile", roots.whole(("pools", index, "profile"), pool.profile)
+    if pool.ladder not in SHIPPED_LADDERS:
+        yield "ladder", roots.whole(("pools", index, "ladder"), pool.ladder)
     directory = roots.whole(("pools", index, "tokenizer"), tokenizer)
     # `org/model` is a hub id unless such a directory stands there; `./org/model` is a directory in any case.
     if tokenizer != "auto" and directory and (tokenizer.startswith(("./", "../")) or Path(directory).is_dir()):

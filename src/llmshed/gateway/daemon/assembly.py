@@ -19,6 +19,7 @@ from llmshed.gateway.door.auth import read_admin_access, read_key_ring
 from llmshed.gateway.door.parsing import BodyThread
 from llmshed.gateway.driver import Driver
 from llmshed.gateway.hashing import read_hasher
+from llmshed.gateway.ladders.files import read_ladders
 from llmshed.gateway.observing import Observing
 from llmshed.gateway.relay.by_scheme import UpstreamByScheme
 from llmshed.gateway.relay.relay import Relay
@@ -46,12 +47,12 @@ class Reports:
 
 
 def read_inputs(config: Config) -> Inputs:
-    """Read the secrets that a configuration names.
+    """Read the secrets and ladders that a configuration names.
 
     Raises:
         ConfigError: a file cannot be used.
     """
-    return Inputs(config, read_key_ring(config), read_admin_access(config))
+    return Inputs(config, read_key_ring(config), read_admin_access(config), read_ladders(config))
 
 
 class Assembly:
@@ -65,7 +66,7 @@ class Assembly:
         """
         config = inputs.config
         hasher = read_hasher(None if config.log.hash_key_file is None else Path(config.log.hash_key_file))
-        driver = Driver(AdmissionController(admission_policy(config), clock.now()), clock)
+        driver = Driver(AdmissionController(admission_policy(config, ladders=inputs.ladders), clock.now()), clock)
         upstream = UpstreamByScheme(config.upstream)
         self._clock = clock
         self._reports = reports
@@ -95,7 +96,7 @@ class Assembly:
             ProfileError: a profile cannot be used; nothing was changed.
         """
         config = inputs.config
-        self._fleet.reconcile(config)
+        self._fleet.reconcile(config, inputs.ladders)
         snapshot = self._snapshot(inputs)
         self.gateway.use(snapshot)
         self._reports.decision_log.use_history(config.server.decision_history)

@@ -8,17 +8,19 @@ from llmshed.config.settings import Config
 from llmshed.errors import ConfigError, LlmshedError
 from llmshed.gateway.door.auth import read_admin_access, read_key_ring
 from llmshed.gateway.hashing import read_hasher
+from llmshed.gateway.ladders.files import read_ladders
 from llmshed.gateway.profile_file import read_profile
 
 
 def reference_problems(config: Config) -> tuple[str, ...]:
     """Return what is wrong with the files named in a valid configuration whose paths are whole; empty when all serve.
 
-    Keys files, the admin token, the hash key, profiles and tokenizer directories are opened; hub ids are not asked for.
+    Keys files, the admin token, the hash key, profiles, ladders and tokenizer directories are opened; hub ids are not
+    asked for.
     """
     problems: list[str] = []
-    for attempt in (partial(read_key_ring, config), partial(read_admin_access, config)):
-        problems += _said(attempt)
+    for attempt in (read_key_ring, read_admin_access, read_ladders):
+        problems += _said(partial(attempt, config))
     for index, pool in enumerate(config.pools):
         if pool.profile is not None:
             said = _said(partial(read_profile, Path(pool.profile)))

@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from llmshed.config.contradictions import counting_contradictions, listener_contradictions
@@ -12,6 +12,7 @@ from llmshed.config.settings import Config
 from llmshed.errors import ConfigError, LlmshedError
 from llmshed.gateway.daemon.snapshot import Snapshot
 from llmshed.gateway.door.auth import AdminAccess, KeyRing
+from llmshed.ladder.model import Ladder
 
 _log = logging.getLogger(__name__)
 
@@ -27,23 +28,26 @@ FIXED = (
     "log.hash_key_file",
     "counting",
     "upstream",
+    "ladder",
 )
 """Settings that a running gateway keeps: sockets, threads and files that were opened by them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """A configuration with the secrets that it names, read and valid.
+    """A configuration with the secrets and ladders that it names, read and valid.
 
     Args:
         config: the settings.
         keys: whose keys are known.
         admin: who may use the admin listener.
+        ladders: the ladders, by the names of pools that have one.
     """
 
     config: Config
     keys: KeyRing
     admin: AdminAccess
+    ladders: Mapping[str, Ladder] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

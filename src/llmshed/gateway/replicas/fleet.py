@@ -30,6 +30,7 @@ from llmshed.gateway.replicas.signals import SignalMeans, SignalObserver
 from llmshed.gateway.replicas.simulated import SimulatedReplicas
 from llmshed.gateway.replicas.watches import SignalWatches
 from llmshed.gateway.tasks import Spawned, Tasks
+from llmshed.ladder.model import Ladder
 from llmshed.ladder.staleness import common_facts
 from llmshed.observability.metrics import UpstreamErrorKind
 from llmshed.profile.comparison import Fact
@@ -89,11 +90,12 @@ class Fleet:
         self.served_counts = ServedCounts(observer, clock.now)
         self._members: dict[str, _Member] = {}
         self._config: Config | None = None
+        self._ladders: dict[str, Ladder] = {}
         self._model_ids: dict[str, str] = {}
         self._first_up = asyncio.Event()
 
-    def reconcile(self, config: Config) -> None:
-        """Follow a configuration: start what is new, meet anew what changed, let go of what is gone.
+    def reconcile(self, config: Config, ladders: Mapping[str, Ladder] | None = None) -> None:
+        """Follow a configuration and its pools' ladders: start what is new, meet anew what changed, let go of the rest.
 
         Raises:
             ProfileError: a profile cannot be used; nothing was changed.
@@ -101,6 +103,7 @@ class Fleet:
         plans = {pool.name: PoolPlan.of(pool, config) for pool in config.pools}
         wanted = {replica.name: (replica, plans[pool.name]) for pool in config.pools for replica in pool.replicas}
         self._config = config
+        self._ladders = dict(ladders or {})
         self._shelf.keep_only(m.serving.counter for m in self._members.values() if m.serving is not None)
         for name in [name for name in self._members if name not in wanted]:
             self._let_go(name)
@@ -291,19 +294,10 @@ class Fleet:
         self._driver.tell(ReplicaUp(replace(serving.spec, budget=budget)))
         self._signals.came_up(name, member.plan, serving, member.likeness)
         self._first_up.set()
-        _log.info(
-            "replica_up",
-            extra={
-                "replica": name,
-                "pool": member.pool,
-                "model": serving.info.model_id,
-                "engine_version": serving.info.version,
-                "profile": serving.spec.profile,
-                "safe_budget_tokens": budget.safe_budget_tokens,
-                "hard_cap_sequences": serving.spec.budget.hard_cap_sequences,
-                "probes_compared": serving.self_check.compared,
-            },
-        )
+        names = {"replica": name, "pool": member.pool, "model": serving.info.model_id, "profile": serving.spec.profile}
+        seen = {"engine_version": serving.info.version, "probes_compared": serving.self_check.compared}
+        most = {"safe_budget_tokens": budget.safe_budget_tokens, "hard_cap_sequences": budget.hard_cap_sequences}
+        _log.info("replica_up", extra=names | seen | most)
 
     def went_down(self, name: str, cause: str) -> None:
         """Tell the core of a replica that serves no more."""
@@ -386,7 +380,7 @@ class Fleet:
 
     def _tell_policy(self) -> None:
         if self._config is not None:
-            self._driver.tell(PolicyChanged(admission_policy(self._config, self._model_ids)))
+            self._driver.tell(PolicyChanged(admission_policy(self._config, self._model_ids, self._ladders)))
 
     def _serving(self, replica: str) -> Serving:
         serving = self._members[replica].serving
