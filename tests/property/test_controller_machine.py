@@ -158,7 +158,7 @@ class Door(Books, RuleBasedStateMachine):
         if not was_due:  # nothing came due in between, so the question and the answer saw the same
             assert told[0].verdict == expected
         if isinstance(told[0], Refuse):
-            if told[0].verdict.reason is Reason.SHED_PRIORITY:
+            if told[0].verdict.rung is not None and told[0].verdict.reason is Reason.SHED_PRIORITY:
                 self.nobody_lower_is_taken(made, told[0].verdict)
         else:
             assert not self.draining
