@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Cli
-from fakes.states import METERED, POOL
+from fakes.states import GROUND, METERED, POOL
 from llmshed.admission.budget import Equation, Reservation
 from llmshed.admission.reasons import REASON_TABLE, Reason, Retry
 from llmshed.admission.request import Lane
@@ -94,8 +94,9 @@ def emitted_headers() -> set[str]:
     served = answer_headers(
         "r", verdict, input_tokens=1, model="m", timings=Timings(), streamed=True, untruncated_tokens=2
     )
+    degraded = answer_headers("r", replace(verdict, degradations=("cap_output",)), input_tokens=1)
     observed = answer_headers("r", verdict, input_tokens=1, would=Would(Decision.ADMIT))
-    return names | set(served) | set(observed)
+    return names | set(served) | set(observed) | set(degraded)
 
 
 def test_the_contract_and_its_manual_page_list_every_header_that_is_sent(contract: Path, contract_man: str) -> None:
@@ -123,9 +124,11 @@ def metric_rows() -> set[tuple[str, str, str]]:
     """Return name, type and labels of every metric, as a scrape of one replica shows them."""
     metrics = Metrics()
     replica = ReplicaState("r", "p", True, "profile/1", Equation(1, 0, 0, 0, 0, 1), 0, {}, METERED, 0.1, 0.3, 0.05)  # noqa: FBT003 - `up`
-    metrics.state.state = ControllerState((replica,), draining=False, live_requests=0, pools=(POOL,))
+    pool = replace(POOL, ladder=GROUND)
+    metrics.state.state = ControllerState((replica,), draining=False, live_requests=0, pools=(pool,))
+    metrics.state.evaluations = {("p", "rung"): frozenset()}
     metrics.know_replicas((replica,))
-    metrics.know_pools((POOL,))
+    metrics.know_pools((pool,))
     for seen in (metrics.budget_factor, metrics.signal_age, metrics.metrics_up, metrics.profile_factor):
         seen.of("r")
     metrics.profile_match.of("r", Kind.MODEL, Match.MATCH)

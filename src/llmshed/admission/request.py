@@ -70,6 +70,7 @@ class Request:
         declared_repeats: how many tries the client says it made before this one, >= 0.
         degradations: ladder actions that changed it before it was counted, in the order of their rungs.
         moved_from: name of the pool that it was meant for, if a rung sent it to another one; None otherwise.
+        declined: ladder actions that would have changed it, had it not declined; it is as it was sent.
         declines_degrading: whether its client would rather be refused than be answered otherwise than it asked.
         drilled: whether it is a drill, which is changed as that asks for and by no rung in force; no ladder goes by it.
     """
@@ -94,6 +95,7 @@ class Request:
     degradations: tuple[str, ...] = ()
     moved_from: str | None = None
     declines_degrading: bool = False
+    declined: tuple[str, ...] = ()
     drilled: bool = False
 
     @property

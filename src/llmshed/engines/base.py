@@ -197,6 +197,8 @@ class ReadableEngine(Protocol):
     name: str
     description_paths: tuple[str, ...]
     """Pages on which it tells of itself."""
+    takes_template_arguments: bool
+    """Whether a request may set arguments of its chat template, as `enable_thinking`."""
     keeps_connections: bool
     """Whether a connection may be used again after a streamed answer."""
 

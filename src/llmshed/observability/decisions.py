@@ -104,7 +104,10 @@ class DecisionLine:
         session: keyed hash of the session.
         continuing: whether it goes on with a conversation that was served here; None before it was counted.
         prefix_blocks: keyed hashes of the leading blocks of the prompt.
-        degradations: ladder steps that changed the answer.
+        degradations: ladder actions that changed the answer, in the order of their rungs.
+        left_out_bytes: bytes of its prompts that rungs left out, for an estimate of what that saved; not written down.
+        moved_from: pool that it was meant for, if a rung sent it to another one.
+        rung: rung of the ladder that refused it.
         drill: rung whose path a request of a drill took, `none` for the primary one; None for every other request.
         estimated_queue_seconds: how long it was expected to wait when it was let wait; None where it was not.
         waits: where the time went.
@@ -153,6 +156,9 @@ class DecisionLine:
     continuing: bool | None = None
     prefix_blocks: tuple[str, ...] = ()
     degradations: tuple[str, ...] = ()
+    left_out_bytes: int = 0
+    moved_from: str | None = None
+    rung: str | None = None
     drill: str | None = None
     estimated_queue_seconds: float | None = None
     waits: Waits = NO_WAITS
@@ -171,6 +177,8 @@ class DecisionLine:
         self.window = verdict.window
         self.queue = verdict.queue
         self.detail = verdict.detail
+        self.degradations = verdict.degradations
+        self.rung = verdict.rung
         self.replica = verdict.replica
         self.pool = verdict.pool
         self.profile = verdict.profile
@@ -236,6 +244,8 @@ class DecisionLine:
             "continuing": self.continuing,
             "prefix_blocks": self.prefix_blocks,
             "degradations": self.degradations,
+            "moved_from": self.moved_from,
+            "rung": self.rung,
             "drill": self.drill,
             "estimated_queue_seconds": _microseconds(self.estimated_queue_seconds),
             **_rounded(self.waits),

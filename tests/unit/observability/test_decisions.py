@@ -179,6 +179,8 @@ def test_the_line_of_the_worked_example_holds_every_term_of_its_equation() -> No
         "continuing": True,
         "prefix_blocks": ["b10c", "b10d"],
         "degradations": [],
+        "moved_from": None,
+        "rung": None,
         "drill": None,
         "estimated_queue_seconds": 1.5,
         "counting_seconds": 0.003123,

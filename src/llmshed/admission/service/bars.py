@@ -63,6 +63,8 @@ def offer_under_rungs(
             granted = _capped(asked, request, lane_policy, measures, cap)
             if bar is None and request.declines_degrading and granted != asked:
                 bar = _declined(granted, asked, cap, laddering)
+        if bar is None and laddering is not None and request.declined:
+            bar = _declined_before_counting(request, laddering)
         if bar is not None:
             bars[name] = bar
         offered += asked if request.declines_degrading else granted
@@ -109,6 +111,15 @@ def _capped(
     """Return the same replicas with ceilings that the rung grants; equal options where none is lowered."""
     cap = Cap(by.rung.max_output_tokens or 0, measures.with_cap(request, by.number))
     return options_on([option.replica for option in options], request, lane_policy, cap)
+
+
+def _declined_before_counting(request: Request, laddering: Laddering) -> Bar | None:
+    """Bar a request that declines what the gateway would have done to it, by the highest rung that would have."""
+    for number, rung in reversed(tuple(enumerate(laddering.in_force, 1))):
+        if rung.action in request.declined:
+            does = f"does {', '.join(request.declined)} to such a request, which declines to be degraded"
+            return Bar(Reason.DEGRADATION_DECLINED, Numbered(number, rung), laddering, does)
+    return None
 
 
 def _declined(capped: list[Option], options: list[Option], by: Numbered, laddering: Laddering) -> Bar:

@@ -26,6 +26,7 @@ class LlamaCppEngine:
 
     name = "llamacpp"
     description_paths = DESCRIPTION_PATHS
+    takes_template_arguments = True
     # It says `Keep-Alive` and closes all the same, once the client has begun the next request.
     keeps_connections = False
 

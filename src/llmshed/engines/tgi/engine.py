@@ -31,6 +31,7 @@ class TgiEngine:
 
     name = "tgi"
     description_paths: tuple[str, ...] = (INFO,)
+    takes_template_arguments: bool = False
     keeps_connections: bool = True
     prefill_blocks_starts = True
 

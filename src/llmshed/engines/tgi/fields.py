@@ -37,7 +37,11 @@ _NOBODY_TAKES: Final[FieldTable] = {
     "lora_path": refused(_ADAPTER),
     "lora_request": refused(_ADAPTER),
 }
+_OFFERED: Final[FieldTable] = {
+    "llmshed": dropped("the gateway's own: says which parts may be left out when it degrades", Kind.OBJECT)
+}
 _OPENAI_EXTRAS: Final[FieldTable] = {
+    **_OFFERED,
     "metadata": dropped("`metadata.llmshed_intent` declares the intent", Kind.OBJECT),
     "service_tier": dropped("`flex` declares bulk", Kind.TEXT),
     "prompt_cache_key": dropped("names the session, which keeps a conversation on its replica", Kind.HINT),
@@ -159,6 +163,7 @@ GENERATE_FIELDS: Final[FieldTable] = {
     "model": dropped("names the pool; these routes of TGI have no such field", Kind.TEXT),
     "stream": dropped("must agree with the route, which says whether the answer is a stream", Kind.BOOLEAN),
     "options": dropped("settings of Hugging Face's hosted service"),
+    **_OFFERED,
     **_NOBODY_TAKES,
 }
 ROOT_FIELDS: Final[FieldTable] = {

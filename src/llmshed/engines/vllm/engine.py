@@ -27,6 +27,7 @@ class VllmEngine:
 
     name = "vllm"
     description_paths = DESCRIPTION_PATHS
+    takes_template_arguments = True
     keeps_connections = True
 
     def read_description(self, pages: Mapping[str, bytes]) -> EngineInfo:

@@ -6,6 +6,7 @@ from llmshed.admission.verdict import Verdict
 from llmshed.gateway.would import Would
 from llmshed.observability.text import header_text
 
+DEGRADED_HEADER = "x-llmshed-degraded"
 NO_LANE = "none"
 """Lane told with answers to requests that were not classified."""
 
@@ -101,6 +102,8 @@ def answer_headers(
         headers["x-llmshed-replica"] = header_text(verdict.replica)
     if verdict.profile is not None:
         headers["x-llmshed-profile"] = header_text(verdict.profile)
+    if verdict.degradations and would is None:
+        headers[DEGRADED_HEADER] = ",".join(verdict.degradations)
     if untruncated_tokens is not None:
         headers["x-llmshed-untruncated-tokens"] = str(untruncated_tokens)
     if streamed:

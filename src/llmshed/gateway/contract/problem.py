@@ -58,6 +58,7 @@ class Problem:
         deadline_seconds: arrival to the request's own deadline of its whole answer, where that is why; else None.
         first_token_seconds: the same for the beginning of its answer.
         timeout: the time that passed while an engine had the request; None when it failed otherwise.
+        degradations: ladder actions that changed the request before it was refused.
     """
 
     reason: Reason
@@ -78,6 +79,7 @@ class Problem:
     deadline_seconds: float | None = None
     first_token_seconds: float | None = None
     timeout: Timeout | None = None
+    degradations: tuple[str, ...] = ()
 
     @property
     def http_status(self) -> int:
@@ -106,6 +108,7 @@ class Problem:
             advice=verdict.advice,
             model=None if request is None or verdict.reason is Reason.NOT_FOUND else request.model,
             budget_tokens=None if verdict.equation is None else verdict.equation.safe_budget_tokens,
+            degradations=() if request is None else request.degradations,
             deadline_seconds=None if late is None else _after_arrival(late, late.deadline),
             first_token_seconds=None if late is None else _after_arrival(late, late.first_token_deadline),
         )

@@ -13,7 +13,7 @@ import orjson
 from llmshed.admission.reasons import ErrorKind, Reason, Retry
 from llmshed.admission.retry_after import RetryAdvice, RetryRule
 from llmshed.engines.base import Dialect
-from llmshed.gateway.contract.answer_headers import NO_LANE, NO_TIMINGS, Timings, common_headers
+from llmshed.gateway.contract.answer_headers import DEGRADED_HEADER, NO_LANE, NO_TIMINGS, Timings, common_headers
 from llmshed.gateway.contract.problem import Problem
 from llmshed.gateway.contract.wording import message_text
 from llmshed.observability.text import header_text, one_line
@@ -88,6 +88,8 @@ def _refusal_headers(
     headers["x-llmshed-reason"] = problem.reason.value
     if problem.input_tokens is not None:
         headers["x-llmshed-input-tokens"] = str(problem.input_tokens)
+    if problem.degradations:
+        headers[DEGRADED_HEADER] = ",".join(problem.degradations)
     if advice.should_not:
         headers["x-should-retry"] = "false"
     if advice.wait_ms is not None:

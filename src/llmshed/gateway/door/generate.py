@@ -6,7 +6,6 @@ from http import HTTPStatus
 from aiohttp import web
 
 from llmshed.admission.echo import Arrival
-from llmshed.admission.policy import PoolPolicy
 from llmshed.admission.request import Request
 from llmshed.admission.verdict import Verdict
 from llmshed.engines.base import Call, Engine
@@ -15,6 +14,7 @@ from llmshed.gateway.contract.problem import Problem
 from llmshed.gateway.counting.call_count import CountedCall, ProvedTooLargeError, count_call, most_useful_tokens
 from llmshed.gateway.counting.pool import BacklogError
 from llmshed.gateway.daemon.app import Gateway
+from llmshed.gateway.door.degrading import Taken, degrade
 from llmshed.gateway.door.problems import RefusedError, problem_of
 from llmshed.gateway.door.reading import check_open, read_call
 from llmshed.gateway.door.repeats import declared_repeats, request_name
@@ -37,14 +37,15 @@ async def serve(gateway: Gateway, visit: Visit) -> web.StreamResponse:
     check_open(gateway, visit)
     pool, call = await read_call(gateway, visit)
     wishes = visit.wishes = read_wishes(visit.request.headers, call)
+    taken = await degrade(gateway, visit, pool, call, wishes)
     try:
-        asked = await _counted(gateway, visit, pool, call, wishes)
+        asked = await _counted(gateway, visit, taken, wishes)
     except UncountedError as error:
         asked, ticket = error.request, _let_pass(gateway, visit, error)
     else:
         ticket = await _admitted(gateway, visit, asked)
     with ticket:
-        job = _job(gateway, visit, asked, call, ticket)
+        job = _job(gateway, visit, asked, taken.call, ticket)
         visit.relaying = True
         response = await visit.snapshot.relay.serve(job, visit.relayed)
     if visit.turns is not None and visit.relayed.ending is Ending.FINISHED:
@@ -52,7 +53,7 @@ async def serve(gateway: Gateway, visit: Visit) -> web.StreamResponse:
     return response
 
 
-async def _counted(gateway: Gateway, visit: Visit, pool: PoolPolicy, call: Call, wishes: Wishes) -> Request:
+async def _counted(gateway: Gateway, visit: Visit, taken: Taken, wishes: Wishes) -> Request:
     """Count the prompts and state the request in the core's terms.
 
     Raises:
@@ -60,31 +61,34 @@ async def _counted(gateway: Gateway, visit: Visit, pool: PoolPolicy, call: Call,
             replica may take it, or too many wait to be counted.
     """
     visit.phase = Phase.COUNTING
-    _refuse_unchanged(gateway, visit, pool, call, wishes)
+    if not taken.changed:
+        _refuse_unchanged(gateway, visit, taken, wishes)
     began = gateway.clock.now()
     try:
         try:
-            useful = most_useful_tokens(gateway, pool.model)
-            counted = await count_call(gateway, pool, call, useful, visit.prompt_sizes)
+            useful = most_useful_tokens(gateway, taken.pool.model)
+            counted = await count_call(gateway, taken.pool, taken.call, useful, taken.sizes)
         except ProvedTooLargeError as error:
-            _refuse_unless_possible(gateway, visit, _request(gateway, visit, pool, call, wishes, error.proved))
+            least = _request(gateway, visit, taken, wishes, error.proved)
+            _refuse_unless_possible(gateway, visit, least, taken)
             # Refused by no limit after all, since a replica with more room came up meanwhile.
-            counted = await count_call(gateway, pool, call, sizes=visit.prompt_sizes)
+            counted = await count_call(gateway, taken.pool, taken.call, sizes=taken.sizes)
     except BacklogError as error:
-        uncounted = _request(gateway, visit, pool, call, wishes, CountedCall((0,) * len(call.prompts)))
+        uncounted = _request(gateway, visit, taken, wishes, CountedCall((0,) * len(taken.call.prompts)))
         raise UncountedError(uncounted, backlog_verdict(error), problem_of(error)) from error
     finally:
         visit.counted_seconds = gateway.clock.now() - began
-    visit.asked = _request(gateway, visit, pool, call, wishes, counted)
+    visit.asked = _request(gateway, visit, taken, wishes, counted)
     visit.untruncated_tokens = counted.untruncated_tokens
     return visit.asked
 
 
-def _refuse_unless_possible(gateway: Gateway, visit: Visit, least: Request) -> None:
+def _refuse_unless_possible(gateway: Gateway, visit: Visit, least: Request, taken: Taken) -> None:
     """Refuse what not even its least possible size lets through; a bound is never told or written down as a count."""
     verdict = gateway.driver.assess(least)
     if verdict.reason is not None:
-        _remember_if_for_good(gateway, visit, verdict, RefusedSize(least.prompt_tokens, is_bound=True))
+        if not taken.changed:
+            _remember_if_for_good(gateway, visit, verdict, RefusedSize(least.prompt_tokens, is_bound=True))
         raise _beyond_bound(least, verdict)
 
 
@@ -94,12 +98,12 @@ def _beyond_bound(least: Request, verdict: Verdict) -> UncountedError:
     return UncountedError(least, replace(verdict, reservation=None), told)
 
 
-def _refuse_unchanged(gateway: Gateway, visit: Visit, pool: PoolPolicy, call: Call, wishes: Wishes) -> None:
+def _refuse_unchanged(gateway: Gateway, visit: Visit, taken: Taken, wishes: Wishes) -> None:
     """Refuse a body that was refused for good before and still would be, by the size that was found then."""
     size = gateway.refused_sizes.find(visit.fingerprint or "", gateway.policy, gateway.clock.now())
     if size is None:
         return
-    asked = _request(gateway, visit, pool, call, wishes, CountedCall(size.prompt_tokens))
+    asked = _request(gateway, visit, taken, wishes, CountedCall(size.prompt_tokens))
     verdict = replace(gateway.driver.assess(asked), arrival=Arrival.UNCHANGED)
     if verdict.status != HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
         return
@@ -116,19 +120,18 @@ def _remember_if_for_good(gateway: Gateway, visit: Visit, verdict: Verdict, size
         gateway.refused_sizes.note(visit.fingerprint, size, gateway.policy, gateway.clock.now())
 
 
-def _request(
-    gateway: Gateway, visit: Visit, pool: PoolPolicy, call: Call, wishes: Wishes, counted: CountedCall
-) -> Request:
+def _request(gateway: Gateway, visit: Visit, taken: Taken, wishes: Wishes, counted: CountedCall) -> Request:
+    call = taken.call
     tenant, headers, now = visit.tenant or "", visit.request.headers, gateway.clock.now()
     session = None if wishes.session is None else gateway.hasher.session(tenant, wishes.session)
     turns, fingerprint = visit.turns, visit.fingerprint
     return Request(
         key=gateway.driver.new_key(),
         tenant=tenant,
-        model=pool.model,
+        model=taken.pool.model,
         prompt_tokens=counted.prompt_tokens,
         copies=call.copies,
-        asked_output_tokens=call.asked_output_tokens,
+        asked_output_tokens=call.asked_output_tokens if taken.output_tokens is None else taken.output_tokens,
         asked_intent=wishes.intent,
         asked_class=wishes.priority_class,
         streamed=call.streamed,
@@ -140,6 +143,11 @@ def _request(
         continuing=turns is not None and gateway.conversations.continues(session, turns, now),
         fingerprint=fingerprint and request_name(gateway.hasher, tenant, call.route, headers, fingerprint, wishes),
         declared_repeats=declared_repeats(headers) or 0,
+        degradations=taken.actions,
+        moved_from=taken.moved_from,
+        declined=taken.declined,
+        declines_degrading=wishes.declines_degrading,
+        drilled=visit.drill is not None,
     )
 
 
@@ -170,8 +178,9 @@ async def _admitted(gateway: Gateway, visit: Visit, asked: Request) -> Ticket:
         visit.queued_seconds = visit.admitted_at - began
     if isinstance(answer, Verdict):
         visit.verdict = answer
-        size = RefusedSize(asked.prompt_tokens, untruncated_tokens=visit.untruncated_tokens)
-        _remember_if_for_good(gateway, visit, answer, size)
+        if not asked.degradations:  # the size is that of the body that was sent
+            size = RefusedSize(asked.prompt_tokens, untruncated_tokens=visit.untruncated_tokens)
+            _remember_if_for_good(gateway, visit, answer, size)
         raise RefusedError(Problem.from_verdict(answer, asked))
     return _let_in(visit, answer)
 

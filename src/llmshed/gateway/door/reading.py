@@ -11,6 +11,7 @@ from llmshed.gateway.contract.problem import Problem
 from llmshed.gateway.conversations import Turns, turns_of
 from llmshed.gateway.counting.prompt_bytes import prompt_bytes
 from llmshed.gateway.daemon.app import Gateway
+from llmshed.gateway.degrading.declared import Declared, read_declared
 from llmshed.gateway.door.body import parse_body
 from llmshed.gateway.door.gates import check_body_headers
 from llmshed.gateway.door.intake import read_body
@@ -28,6 +29,7 @@ class _Understood(NamedTuple):
     prompt_sizes: tuple[int, ...]
     fingerprint: str
     turns: Turns | None
+    declared: Declared
 
 
 def check_open(gateway: Gateway, visit: Visit) -> None:
@@ -59,7 +61,7 @@ async def read_call(gateway: Gateway, visit: Visit) -> tuple[PoolPolicy, Call]:
     visit.engine = engine
     work = partial(_understand, engine, route, body, gateway.hasher, visit.tenant or "")
     understood = await gateway.parsing.run(work, len(raw))
-    visit.call, visit.prompt_sizes, visit.fingerprint, visit.turns = understood
+    visit.call, visit.prompt_sizes, visit.fingerprint, visit.turns, visit.declared = understood
     return pool, understood.call
 
 
@@ -67,7 +69,8 @@ def _understand(engine: Engine, route: Route, body: dict[str, Any], hasher: Hash
     """Do all work on a body that takes time in proportion to its size, but for counting its tokens."""
     call = engine.read_call(route, body)
     sizes = tuple(map(prompt_bytes, call.prompts))
-    return _Understood(call, sizes, hasher.body(tenant, route.value, call.body), _turns(call, hasher, tenant))
+    fingerprint = hasher.body(tenant, route.value, call.body)
+    return _Understood(call, sizes, fingerprint, _turns(call, hasher, tenant), read_declared(body))
 
 
 def _turns(call: Call, hasher: Hasher, tenant: str) -> Turns | None:

@@ -15,6 +15,7 @@ from llmshed.gateway.contract.problem import Problem
 from llmshed.gateway.contract.request_ids import client_request_id_of, request_id_of
 from llmshed.gateway.conversations import Turns
 from llmshed.gateway.daemon.snapshot import Snapshot
+from llmshed.gateway.degrading.declared import NOTHING, Declared
 from llmshed.gateway.door.repeats import declared_repeats
 from llmshed.gateway.door.wishes import Wishes
 from llmshed.gateway.relay.outcome import RelayOutcome
@@ -40,6 +41,8 @@ class Visit:
         engine: adapter that read its body; None before.
         call: its body, read; None before.
         prompt_sizes: bytes of each of its prompts, in order.
+        declared: what its caller offers to leave out.
+        left_out_bytes: how much of its prompts rungs left out.
         wishes: what it wishes for, of which nothing is known before its body was read.
         fingerprint: keyed hash of its body; None before it was understood.
         drill: rung whose path it takes in a drill, `none` for the primary one; None for every other request.
@@ -73,6 +76,8 @@ class Visit:
     engine: Engine | None = None
     call: Call | None = None
     prompt_sizes: tuple[int, ...] = ()
+    declared: Declared = NOTHING
+    left_out_bytes: int = 0
     wishes: Wishes = field(default_factory=Wishes)
     fingerprint: str | None = None
     drill: str | None = None
@@ -173,6 +178,8 @@ class Visit:
             session=None if asked is None else asked.session,
             continuing=None if asked is None else asked.continuing,
             drill=self.drill,
+            left_out_bytes=self.left_out_bytes,
+            moved_from=None if asked is None else asked.moved_from,
             prefix_blocks=() if asked is None else asked.prefix_blocks,
             waits=self._waits(now),
         )

@@ -11,6 +11,7 @@ from llmshed.admission.reasons import Reason
 from llmshed.admission.request import Intent, PriorityClass
 from llmshed.engines.base import BodyError, Call
 
+DEGRADE_HEADER = "x-llmshed-degrade"
 _MOST_SESSION_CHARACTERS = 512
 _MOST_DEADLINE_DIGITS = 12
 _GRPC_TIMEOUT = re.compile(r"([0-9]{1,8})([HMSmun])")
@@ -32,6 +33,7 @@ class Wishes:
         first_token_seconds: after which an answer that has not begun is useless; None likewise, and for an answer that
             is not streamed, which begins with its end.
         silence_seconds: after which its client leaves if it has heard nothing; None where it does not say.
+        declines_degrading: whether it would rather be refused than be answered otherwise than it asked.
     """
 
     intent: Intent | None = None
@@ -40,6 +42,7 @@ class Wishes:
     deadline_seconds: float | None = None
     first_token_seconds: float | None = None
     silence_seconds: float | None = None
+    declines_degrading: bool = False
 
 
 def read_wishes(headers: CIMultiDictProxy[str], call: Call) -> Wishes:
@@ -68,7 +71,16 @@ def read_wishes(headers: CIMultiDictProxy[str], call: Call) -> Wishes:
         deadline_seconds=whole,
         first_token_seconds=beginning,
         silence_seconds=_decimal_seconds(headers.get("x-stainless-read-timeout", "")) or None,
+        declines_degrading=_declines(headers),
     )
+
+
+def _declines(headers: CIMultiDictProxy[str]) -> bool:
+    """Say whether degraded answers are declined; only a clear `no` is, since a misread wish would cost an answer."""
+    said = _single(headers, DEGRADE_HEADER)
+    if said not in {None, "no"}:
+        raise BodyError(Reason.MALFORMED, f"{DEGRADE_HEADER}: must be no", DEGRADE_HEADER)
+    return said is not None
 
 
 def read_deadlines(headers: CIMultiDictProxy[str]) -> tuple[float | None, float | None]:

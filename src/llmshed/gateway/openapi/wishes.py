@@ -14,6 +14,7 @@ _SAID: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
         "milliseconds from now after which an answer is useless",
         {"type": "integer", "minimum": 1, "maximum": 999_999_999_999},
     ),
+    "x-llmshed-degrade": ("`no`: rather be refused than be answered otherwise than asked", {"enum": ["no"]}),
     "idempotency-key": ("the client's name for an operation", {"type": "string", "minLength": 1, "maxLength": 255}),
     "x-stainless-retry-count": ("tries before this one", {"type": "integer", "minimum": 0}),
 }

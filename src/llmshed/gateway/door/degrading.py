@@ -1,0 +1,104 @@
+"""The rungs in force on a request that was read: another body, another pool, or as it was sent."""
+
+from dataclasses import dataclass
+from functools import partial
+
+from llmshed.admission.lanes import allowed_class
+from llmshed.admission.policy import PoolPolicy
+from llmshed.engines.base import Call, Engine
+from llmshed.gateway.counting.prompt_bytes import prompt_bytes
+from llmshed.gateway.daemon.app import Gateway
+from llmshed.gateway.degrading.applying import Degraded, apply_rungs
+from llmshed.gateway.door.drilling import drilled_rungs
+from llmshed.gateway.door.visit import Visit
+from llmshed.gateway.door.wishes import Wishes
+from llmshed.ladder.model import Rung, RungAction
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A request as it is counted and sent.
+
+    Args:
+        pool: the pool whose engine and tokenizer read it.
+        call: the request.
+        sizes: bytes of each of its prompts.
+        actions: ladder actions that changed it.
+        declined: those that would have, had it not declined.
+        moved_from: the pool that it came to, where another one answers.
+        output_tokens: the ceiling that a drill grants; None for any other request, which the core lowers.
+    """
+
+    pool: PoolPolicy
+    call: Call
+    sizes: tuple[int, ...]
+    actions: tuple[str, ...] = ()
+    declined: tuple[str, ...] = ()
+    moved_from: str | None = None
+    output_tokens: int | None = None
+
+    @property
+    def changed(self) -> bool:
+        """Say whether it is another request than the one that was sent."""
+        return bool(self.actions)
+
+
+async def degrade(gateway: Gateway, visit: Visit, pool: PoolPolicy, call: Call, wishes: Wishes) -> Taken:
+    """Return a request as the rungs in force leave it.
+
+    Raises:
+        BodyError: the pool that is to answer takes no such request, or a drill is not permitted.
+    """
+    as_sent = Taken(pool, call, visit.prompt_sizes)
+    drilled = drilled_rungs(gateway, visit, pool)
+    rungs = _touching(gateway, visit, pool, wishes) if drilled is None else drilled
+    if not rungs:
+        return as_sent
+    engine = gateway.fleet.engine(pool.name)
+    arguments = engine.takes_template_arguments
+    work = partial(apply_rungs, call.body, visit.declared, rungs, takes_template_arguments=arguments)
+    size = sum(visit.prompt_sizes)
+    degraded = await gateway.parsing.run(work, size)
+    capped = None if drilled is None else degraded.output_tokens
+    if not degraded.actions and capped is None:
+        return as_sent
+    if wishes.declines_degrading:
+        return Taken(pool, call, visit.prompt_sizes, declined=degraded.actions)
+    taken = await _read_anew(gateway, pool, call, degraded, size, capped)
+    visit.left_out_bytes = max(0, size - sum(taken.sizes))  # a suffix may make it longer
+    return taken
+
+
+async def _read_anew(
+    gateway: Gateway, pool: PoolPolicy, call: Call, degraded: Degraded, size: int, capped: int | None
+) -> Taken:
+    """Let the engine that is to answer read the changed body, which is counted as any other."""
+    target = next((one for one in gateway.policy.pools if one.name == degraded.pool), pool)
+    body = dict(degraded.body)
+    if target is not pool and "model" in body:
+        body["model"] = target.model
+    engine = gateway.fleet.engine(target.name)
+    read, sizes = await gateway.parsing.run(partial(_read, engine, call, body), size)
+    moved_from = pool.name if target is not pool else None
+    actions = degraded.actions
+    lowered = capped is not None and (read.asked_output_tokens is None or capped < read.asked_output_tokens)
+    if lowered:
+        actions = (*actions, RungAction.CAP_OUTPUT)
+    return Taken(target, read, sizes, actions, (), moved_from, capped if lowered else None)
+
+
+def _read(engine: Engine, call: Call, body: dict[str, object]) -> tuple[Call, tuple[int, ...]]:
+    read = engine.read_call(call.route, body)
+    return read, tuple(map(prompt_bytes, read.prompts))
+
+
+def _touching(gateway: Gateway, visit: Visit, pool: PoolPolicy, wishes: Wishes) -> tuple[Rung, ...]:
+    """Return the rungs in force that touch a request; none where decisions are only observed."""
+    if visit.snapshot.config.admission.mode == "observe":
+        return ()
+    rungs = gateway.driver.rungs_in_force(pool.name)
+    tenant = gateway.policy.tenants.get(visit.tenant or "")
+    if not rungs or tenant is None:
+        return ()
+    priority_class = allowed_class(tenant, wishes.priority_class)
+    return tuple(rung for rung in rungs if rung.scope.covers(priority_class, tenant.name))
