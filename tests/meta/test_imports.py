@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FLOORS = {
     "commands": 4,
     "gateway": 3,
+    "drilling": 3,
     "loadtest": 3,
     "observability": 3,
     "prometheus": 3,
@@ -188,6 +189,8 @@ def test_only_the_clock_module_reads_a_clock() -> None:
 
 WALL_READERS = {
     "gateway/door/door.py",  # when a request came, for its decision line
+    "gateway/admin/ladders.py",  # which remembered decisions are of the last minutes, for a dry run
+    "gateway/ladders/book.py",  # when things were done, and until when a rung is held while no process runs
     "gateway/daemon/assembly.py",  # since when a configuration is in force, for its metric
     "tokenizing/renderers.py",  # the date that a chat template is shown
     "emulator/replica.py",  # `created` of OpenAI's answers

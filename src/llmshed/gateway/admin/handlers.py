@@ -17,6 +17,7 @@ from llmshed.gateway.door.answers import json_answer
 from llmshed.gateway.door.body import parse_body
 from llmshed.gateway.door.intake import read_body
 from llmshed.observability.decisions import MAX_LISTED
+from llmshed.observability.ladder_gauges import evaluations_of
 from llmshed.observability.observer import CONTENT_TYPE
 
 STATE_SCHEMA = "llmshed.state/1"
@@ -47,7 +48,8 @@ async def metrics(house: Administration, request: web.BaseRequest) -> web.Respon
     del request
     pools = house.gateway.snapshot.config.pools
     configured = tuple((replica.name, pool.name) for pool in pools for replica in pool.replicas)
-    body = await house.gateway.observer.scrape(house.gateway.driver.state(), configured)
+    evaluations = evaluations_of(house.gateway.policy.pools, house.gateway.evaluations.stale)
+    body = await house.gateway.observer.scrape(house.gateway.driver.state(), configured, evaluations)
     return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store"})
 
 
@@ -92,7 +94,7 @@ def state_report(gateway: Gateway) -> dict[str, Any]:
         },
         "arrivals": ledgers.arrivals,
         "amplification": ledgers.amplification,
-        "pools": pools_report(ledgers),
+        "pools": pools_report(ledgers, gateway.clock.now()),
         "replicas": replicas_report(ledgers),
         "served_counts": gateway.fleet.served_counts.report(),
         "troubles": gateway.fleet.troubles,
@@ -105,10 +107,20 @@ async def decisions(house: Administration, request: web.BaseRequest) -> web.Resp
     wanted = request.query.get("request_id")
     if wanted is not None:
         return json_answer({"schema": DECISIONS_SCHEMA, "decisions": house.gateway.decision_log.find(wanted)})
+    number = number_asked(request, MAX_LISTED)
+    return json_answer({"schema": DECISIONS_SCHEMA, "decisions": house.gateway.decision_log.last(number)})
+
+
+def number_asked(request: web.BaseRequest, most: int) -> int:
+    """Return how many are asked for by `?n=`; `most` is told as what there is at most.
+
+    Raises:
+        BodyError: it is no whole number from 1.
+    """
     number = request.query.get("n", str(DEFAULT_LISTED))
     if not (number.isascii() and number.isdigit() and len(number) <= 7 and int(number) >= 1):
-        raise BodyError(Reason.MALFORMED, f"n: must be a whole number from 1; at most {MAX_LISTED} are listed", "n")
-    return json_answer({"schema": DECISIONS_SCHEMA, "decisions": house.gateway.decision_log.last(int(number))})
+        raise BodyError(Reason.MALFORMED, f"n: must be a whole number from 1; at most {most} are listed", "n")
+    return int(number)
 
 
 async def decision(house: Administration, request: web.BaseRequest) -> web.Response:

@@ -6,6 +6,7 @@ from typing import Any
 from llmshed.admission.report import equation_report, window_report
 from llmshed.admission.request import service_rank
 from llmshed.admission.state import ControllerState, PoolState, QueueState
+from llmshed.gateway.admin.standings import short_report
 
 
 def replicas_report(ledgers: ControllerState) -> list[dict[str, Any]]:
@@ -31,8 +32,8 @@ def replicas_report(ledgers: ControllerState) -> list[dict[str, Any]]:
     ]
 
 
-def pools_report(ledgers: ControllerState) -> list[dict[str, Any]]:
-    """Return the pools, each with its queues in the order of service."""
+def pools_report(ledgers: ControllerState, now: float) -> list[dict[str, Any]]:
+    """Return the pools at a clock reading, each with its queues in the order of service."""
     return [
         {
             "name": pool.name,
@@ -41,6 +42,7 @@ def pools_report(ledgers: ControllerState) -> list[dict[str, Any]]:
             "ghost_requests": pool.ghosts,
             "ghosts_fitted": pool.ghosts_fitted,
             "ghosts_given_up": pool.ghosts_given_up,
+            "ladder": short_report(pool.ladder, now),
         }
         for pool in ledgers.pools
     ]

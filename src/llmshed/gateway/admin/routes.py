@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from aiohttp import web
 
-from llmshed.gateway.admin import drills, handlers
+from llmshed.gateway.admin import drills, handlers, ladders
 from llmshed.gateway.door.answers import written_answer
 from llmshed.gateway.openapi.document import admin_document, written
 
@@ -41,6 +41,10 @@ ADMIN_ROUTES: Mapping[tuple[str, str], AdminHandler] = {
     ("GET", DECISION_PATH): handlers.decision,
     ("POST", "/admin/reload"): handlers.reload,
     ("POST", "/admin/classify"): handlers.classify,
+    ("GET", "/admin/ladder"): ladders.status,
+    ("GET", "/admin/ladder/history"): ladders.history,
+    ("POST", "/admin/ladder/trigger"): ladders.trigger,
+    ("POST", "/admin/ladder/release"): ladders.release,
     ("POST", "/admin/ladder/drill"): drills.drill,
 }
 

@@ -20,6 +20,7 @@ from llmshed.gateway.door.unchanged import RefusedSizes
 from llmshed.gateway.door.visit import Visit
 from llmshed.gateway.driver import Driver
 from llmshed.gateway.hashing import Hasher
+from llmshed.gateway.ladders.book import LadderBook
 from llmshed.gateway.ladders.evaluations import Evaluations
 from llmshed.gateway.ladders.passes import Passes
 from llmshed.gateway.relay.upstream import UpstreamClient
@@ -73,6 +74,8 @@ class Gateway:
         self.refused_sizes = RefusedSizes()
         self.evaluations = Evaluations(parts.fleet.facts)
         self.passes = Passes()
+        self.ladder_book = LadderBook(parts.driver, parts.clock, snapshot.config.ladder, lambda: self._snapshot.version)
+        parts.driver.on_step = self.ladder_book.heard
         self.data_url = ""
         self.admin_url = ""
         self._data: Listener | None = None

@@ -107,6 +107,7 @@ class Assembly:
     async def close(self) -> None:
         """End the replicas' lives, the connections to them and the threads that read and count."""
         await self._fleet.close()
+        await self.gateway.ladder_book.close()
         await self._upstream.close()
         self.gateway.parsing.close()
         self.gateway.counting.close()

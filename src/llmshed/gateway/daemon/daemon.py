@@ -142,6 +142,7 @@ async def listening(inputs: Inputs, surroundings: Surroundings) -> AsyncIterator
     assembly = Assembly(inputs, surroundings.reports, surroundings.clock)
     gateway, server = assembly.gateway, inputs.config.server
     daemon = Daemon(assembly, surroundings)
+    gateway.ladder_book.restore()  # before anybody is answered
     doors = (
         (server.listen, DataDoor(gateway)),
         (server.admin_listen, AdminDoor(Administration(gateway, daemon.reload))),

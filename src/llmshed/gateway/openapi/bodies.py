@@ -93,6 +93,26 @@ def question_schema() -> Schema:
     }
 
 
+def hold_schema() -> Schema:
+    """Return the schema of what `/admin/ladder/trigger` is asked."""
+    properties = {
+        "pool": _or_null(_TEXT),
+        "rung": _TEXT,
+        "for_seconds": {"type": "number", "minimum": 60, "maximum": 604_800},
+        "reason": {"type": "string", "minLength": 1, "maxLength": 512, "pattern": r"^[^\p{C}]*[^\p{C}\p{Z}][^\p{C}]*$"},
+        "dry_run": _or_null({"type": "boolean"}),
+    }
+    needed = ["rung", "for_seconds", "reason"]
+    return {"type": "object", "properties": properties, "required": needed, "additionalProperties": False}
+
+
+def release_schema() -> Schema:
+    """Return the schema of what `/admin/ladder/release` is asked."""
+    reason = {"type": "string", "minLength": 1, "maxLength": 512}
+    properties = {"pool": _or_null(_TEXT), "reason": _or_null(reason)}
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
 def drill_schema() -> Schema:
     """Return the schema of what `/admin/ladder/drill` is asked: the pool, where several have a ladder."""
     return {"type": "object", "properties": {"pool": _or_null(_TEXT)}, "additionalProperties": False}

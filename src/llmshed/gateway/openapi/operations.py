@@ -7,7 +7,7 @@ from typing import Any, Final
 from llmshed.admission.reasons import Reason
 from llmshed.engines.base import Route
 from llmshed.gateway.openapi import answers
-from llmshed.gateway.openapi.bodies import body_schema, drill_schema, question_schema
+from llmshed.gateway.openapi.bodies import body_schema, drill_schema, hold_schema, question_schema, release_schema
 
 Schema = dict[str, Any]
 
@@ -130,6 +130,24 @@ ADMIN_OPERATIONS: Final[Mapping[tuple[str, str], Operation]] = {
         {200: answers.CLASSIFIED},
         _OF_BODIES | AT_THE_ADMIN_DOOR,
         question_schema(),
+    ),
+    ("GET", "/admin/ladder"): _looks("Tell where pools stand on their ladders.", answers.LADDERS),
+    ("GET", "/admin/ladder/history"): _looks(
+        "Tell what happened to ladders.",
+        answers.LADDER_HISTORY,
+        _query("n", "How many.", {"type": "integer", "minimum": 1, "maximum": 9_999_999}),
+    ),
+    ("POST", "/admin/ladder/trigger"): Operation(
+        "Hold a rung for a time.",
+        {200: answers.HELD, 503: answers.UNWRITTEN},
+        AT_THE_ADMIN_DOOR | {Reason.DUPLICATE_KEY, Reason.BODY_TOO_LARGE},
+        hold_schema(),
+    ),
+    ("POST", "/admin/ladder/release"): Operation(
+        "Give up the rung that is held.",
+        {200: answers.RELEASED, 503: answers.UNWRITTEN},
+        AT_THE_ADMIN_DOOR | {Reason.DUPLICATE_KEY, Reason.BODY_TOO_LARGE},
+        release_schema(),
     ),
     ("POST", "/admin/ladder/drill"): Operation(
         "Draw a pass for a drill, and tell what it is to try.",

@@ -1,0 +1,125 @@
+"""The audit of ladders: one JSON object a line for each act of a person and each step, appended and never changed.
+
+The file is opened for each append, so that it may be moved away at any time. A line is there whole or not at all: what
+a full disk cut off is taken back. Texts of people are written as JSON strings, so that none can forge a line.
+"""
+
+import contextlib
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+AUDIT_SCHEMA: Final = "llmshed.audit/1"
+_TAIL_BYTES: Final = 524_288
+"""How much of the file's end is read at start: more entries than are remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One thing that happened to a pool's ladder.
+
+    Args:
+        time_seconds: wall clock, seconds since the epoch.
+        what: `trigger`, `release`, `restored` (a hold that outlived the process), `failed` (an act that was written
+            down and could not be done), or `step`.
+        pool: the pool.
+        ladder: label of its ladder.
+        config_version: configuration in force.
+        rung: name of the rung that is held, released, or in force after a step; None for the ground.
+        before: number of the rung in force before; None where it did not matter.
+        after: the same after it.
+        cause: why a step was made; None for what is none.
+        reason: why, in a person's words.
+        for_seconds: time that a rung was to be held for.
+        who: where an act came from; None for a step.
+    """
+
+    time_seconds: float
+    what: str
+    pool: str
+    ladder: str
+    config_version: str
+    rung: str | None = None
+    before: int | None = None
+    after: int | None = None
+    cause: str | None = None
+    reason: str | None = None
+    for_seconds: float | None = None
+    who: str | None = None
+
+    def record(self) -> dict[str, Any]:
+        """Return the line as a JSON object; docs/ladder.md explains each field."""
+        time = datetime.fromtimestamp(self.time_seconds, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+        return {
+            "schema": AUDIT_SCHEMA,
+            "time": time,
+            "time_seconds": self.time_seconds,
+            "what": self.what,
+            "pool": self.pool,
+            "ladder": self.ladder,
+            "rung": self.rung,
+            "before": self.before,
+            "after": self.after,
+            "cause": self.cause,
+            "reason": self.reason,
+            "for_seconds": self.for_seconds,
+            "who": self.who,
+            "config_version": self.config_version,
+        }
+
+
+def append_lines(path: Path, records: Sequence[dict[str, Any]], *, on_disk: bool) -> None:
+    """Append records; blocks. With `on_disk` it returns once they would outlive the machine's fall.
+
+    Raises:
+        OSError: nothing was appended: the disk is full, the file is no regular one, a link, or may not be written.
+    """
+    text = b"".join(orjson.dumps(record) + b"\n" for record in records)
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    opened = os.open(path, flags, 0o600)
+    try:
+        status = os.fstat(opened)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(0, "it is no regular file")
+        try:
+            written = os.write(opened, text)
+            if written < len(text):
+                os.write(opened, text[written:])  # a disk that was full at the first part says so at the second
+            if on_disk:
+                os.fsync(opened)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.ftruncate(opened, status.st_size)
+            raise
+    finally:
+        os.close(opened)
+
+
+def last_records(path: Path, most: int) -> list[dict[str, Any]]:
+    """Return the last records of a file, oldest first; what is no record is passed over; blocks.
+
+    Raises:
+        OSError: it cannot be read, other than because it is not there yet.
+    """
+    try:
+        opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return []
+    with os.fdopen(opened, "rb") as file:
+        if not stat.S_ISREG(os.fstat(opened).st_mode):
+            raise OSError(0, "it is no regular file")
+        file.seek(max(0, os.fstat(opened).st_size - _TAIL_BYTES))
+        lines = file.read().splitlines()
+    found = []
+    for line in lines[-most - 1 :]:  # one more, since the first may be cut
+        with contextlib.suppress(orjson.JSONDecodeError):
+            record = orjson.loads(line)
+            if isinstance(record, dict) and record.get("schema") == AUDIT_SCHEMA:
+                found.append(record)
+    return found[-most:]
