@@ -15,6 +15,7 @@ from . import (
     config,
     dashboard,
     diagnose,
+    ladder,
     man,
     profile,
     replay,
@@ -47,6 +48,7 @@ app.command("calibrate", short_help="Measure what a replica carries.")(calibrate
 app.command("replay", short_help="Send traffic of a source's lengths.")(replay.replay)
 app.add_typer(config.app, name="config", short_help="Check and show settings, draw keys.")
 app.add_typer(profile.app, name="profile", short_help="Show, check, find, verify profiles.")
+app.add_typer(ladder.app, name="ladder", short_help="Drill the degradation ladder.")
 app.command("diagnose", short_help="Find the cause of an overload.")(diagnose.diagnose)
 app.command("rules", short_help="Print rules and alerts for Prometheus.")(rules.rules)
 app.command("dashboard", short_help="Print a dashboard for Grafana.")(dashboard.dashboard)

@@ -75,6 +75,7 @@ def _read_anew(
     path: Path, known: tuple[_Stamp | None, DrillFile | str] | None
 ) -> tuple[_Stamp | None, DrillFile | str]:
     """Read a file unless it is the one that was read."""
+    stamp: _Stamp | None = None
     try:
         status = path.stat()
         stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
