@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from llmshed.rendering.figures import count, duration
+from llmshed.rendering.calibration_progress import progress_line
 
 from ._output import print_note
 
@@ -61,14 +61,3 @@ def _each_phase() -> "Callable[[Progress], None]":
             print_note(progress_line(told))
 
     return tell
-
-
-def progress_line(told: "Progress") -> str:
-    """Return where a calibration stands: phase, level, what is known of the knee, and the time that is left at most."""
-    parts = [told.phase.value]
-    if told.level:  # none while the replica drains between two phases
-        parts.append(f"level {count(told.level)} {told.unit}")
-    if told.knee is not None:
-        low, high = told.knee.low, told.knee.high
-        parts.append(f"knee at least {count(low)}" if high is None else f"knee {count(low)} to {count(high)}")
-    return f"{', '.join(parts)}; {count(told.samples)} samples, at most {duration(told.seconds_left)} left"

@@ -113,10 +113,10 @@ def _print(wishes: "Wishes", done: "Calibrated", found: "Found | None", *, as_js
         return
     rows: dict[str, object] = {**_facts(wishes, done), "ended": done.ended}
     if found is not None:
-        budget, result = found.profile.budget, done.run.standing.machine.result()
-        rows["gross ceiling"] = f"{budget.gross_ceiling_tokens:,} reserved tokens{_upper(result.sweep(Phase.KV))}"
+        budget, seen = found.profile.budget, done.run.standing.machine.result()
+        rows["gross ceiling"] = f"{budget.gross_ceiling_tokens:,} reserved tokens{_upper(seen.sweep(Phase.KV))}"
         rows["guard band"] = f"{budget.guard_band_ratio:.0%}"
-        rows["hard cap"] = f"{budget.hard_cap_sequences:,} sequences{_upper(result.sweep(Phase.CAP))}"
+        rows["hard cap"] = f"{budget.hard_cap_sequences:,} sequences{_upper(seen.sweep(Phase.CAP))}"
         rows["profile"] = outputs.profile
     print_table({**rows, "samples": outputs.samples, "page": outputs.report})
 

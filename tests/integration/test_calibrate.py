@@ -41,15 +41,19 @@ def asked(url: str, path: str, body: Any = None) -> Any:
 
 
 @contextmanager
-def during(profile: Path, act: Callable[[], object]) -> Iterator[None]:
-    """Do something beside the block, once its run has written samples."""
+def during(profile: Path, act: Callable[[], object], *, samples_first: int = 4) -> Iterator[None]:
+    """Do something beside the block, once its run has written so many samples."""
     samples = profile.with_suffix(".samples.csv")
     begun = samples.stat().st_mtime_ns if samples.exists() else 0
     given_up = Event()
 
     def wait() -> None:
         while not given_up.wait(0.05):
-            if samples.exists() and samples.stat().st_mtime_ns > begun and samples.read_text().count("\n") > 4:
+            if (
+                samples.exists()
+                and samples.stat().st_mtime_ns > begun
+                and samples.read_text().count("\n") > samples_first
+            ):
                 act()
                 return
 
@@ -115,14 +119,16 @@ def test_ctrl_c_keeps_what_was_measured_with_a_key_and_a_resumed_run_knows_its_p
     key, profile, journal = (tmp_path / name for name in ("key", "p.toml", "p.journal.jsonl"))
     key.write_text("secret-of-the-replica\n")
     with simulated_process(*FAST, "--api-key-file", str(key)) as url:
-        command = [LLMSHED, "calibrate", url, "--profile-out", profile, "--key-file", key, "--mix", "64/64*3,256/32"]
+        files: tuple[str | Path, ...] = ("--profile-out", profile, "--key-file", key)
+        command = [LLMSHED, "calibrate", url, *files, "--mix", "64/64*3,256/32"]
         with (
             subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process,
-            during(profile, lambda: process.send_signal(signal.SIGINT)),
+            during(profile, lambda: process.send_signal(signal.SIGINT), samples_first=60),
         ):
             _, told = process.communicate(timeout=60)
         ran = cli("calibrate", url, "--resume", journal, "--key-file", key, "--dry-run", "--json")
     assert process.returncode == ExitCode.INTERRUPTED
+    assert "llmshed: gross ceiling" in told
     assert f"llmshed: interrupted: what was measured is kept; go on with --resume {journal}\n" in told
     rows = list(csv.DictReader(profile.with_suffix(".samples.csv").read_text().splitlines()))
     assert "finished" in {row["outcome"] for row in rows} <= {"finished", "cancelled"}

@@ -28,8 +28,6 @@ BEYOND = 1.03
 """The same while no level that was returned to broke: the bisection ended below the knee."""
 SAME_LEVEL_RATIO = 0.985
 """An estimate at this part of the level that was held, or more, and not bounded above, is that level itself."""
-BELOW_RATIO = 0.99
-"""An estimate is not sure before a level at this part of it, or less, was returned to: one lucky stay is no knee."""
 LEAST_RETURNS = 4
 FALL_RATIO = 0.97
 """The same while nothing that was returned to held, once, then twice, four times, eight times: the bisection ended
@@ -90,7 +88,6 @@ class Search:
         self._around: Iterator[float] = cycle(AROUND)
         self._returns = 0
         self._falls = 0
-        self._lowest_return = float("inf")
 
     def held(self, pressure: float) -> None:
         """Go on from a level that held.
@@ -127,26 +124,22 @@ class Search:
             knee: the estimate; its lower bound is 0 while nothing that was returned to held.
             enough: whether enough was observed there.
         """
-        self._lowest_return = min(self._lowest_return, self.level)
-        below = self._lowest_return <= BELOW_RATIO * knee.point
-        sure = below and enough and knee.high is not None and knee.high <= SURE_RATIO * knee.low
+        sure = enough and knee.high is not None and knee.high <= SURE_RATIO * knee.low
         if self._returns >= LEAST_RETURNS and sure:
             self.stage = Stage.DONE
             return
         self._returns += 1
-        self.level = min(self._around_knee(knee, below=below) * knee.point, self._most)
+        self.level = min(self._around_knee(knee) * knee.point, self._most)
         if self.level < self._least:
             self.stage = Stage.DONE
 
-    def _around_knee(self, knee: Knee, *, below: bool) -> float:
+    def _around_knee(self, knee: Knee) -> float:
         """Return the next level as a part of the estimate."""
         self._falls = 0 if knee.low else self._falls + 1
         if self._falls > 1:
             return float(FALL_RATIO ** (2 ** (self._falls - 1) - 1))
         if knee.high is None and knee.point >= SAME_LEVEL_RATIO * self.level:
             return BEYOND
-        if not below:
-            self._around = cycle(AROUND)  # which begins below
         return next(self._around)
 
     def knee(self) -> Knee | None:

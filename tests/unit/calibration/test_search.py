@@ -96,16 +96,6 @@ class TestReturns:
         search.return_to(Knee(0.9 * search.level, search.level, 1.02 * search.level), enough=True)
         assert search.level == pytest.approx(levels[-1], rel=0.02)
 
-    def test_it_is_not_sure_before_a_level_below_the_knee_was_returned_to(self) -> None:
-        search = self.returning()
-        knee = Knee(search.level, search.level, 1.01 * search.level)
-        search.return_to(knee, enough=True)
-        assert search.level == pytest.approx(0.985 * knee.point)
-        low = self.returning()
-        for _ in range(3 * LEAST_RETURNS):
-            low.return_to(Knee(0.9 * low.level, 0.9 * low.level, 0.91 * low.level), enough=True)
-        assert low.stage is Stage.RETURN
-
     def test_without_a_broken_level_it_climbs_on(self) -> None:
         search = self.returning()
         level = search.level
