@@ -67,6 +67,7 @@ class Cell:
         level_tokens: level of the oracle; None for any other policy.
         reserve_ratio: reserve of the oracle, likewise.
         worth_ratio: least worth of the oracle, likewise.
+        calibrated: whether the profile is one that was calibrated on the trace, and not that of `bench/sweep.py`.
     """
 
     case: Case
@@ -77,6 +78,7 @@ class Cell:
     level_tokens: int | None = None
     reserve_ratio: float | None = None
     worth_ratio: float | None = None
+    calibrated: bool = False
 
     @property
     def level(self) -> OracleLevel | None:

@@ -13,6 +13,7 @@ from goodput_cases import ROOT, Case, Cell, sliced, traffic
 
 import llmshed
 from llmshed.config.loading import load_config
+from llmshed.config.settings import Config
 from llmshed.profile import Profile
 from llmshed.profile.parsing import parse_profile
 from llmshed.simulation.building import build_model
@@ -32,6 +33,8 @@ from llmshed.workload.summary import quartile_edges
 Figures = dict[str, Any]
 """What is kept of a run: numbers and lists by name, fit for JSON."""
 
+CALIBRATED = ROOT / "bench" / "profiles" / "calibrated"
+"""Profiles that `bench/goodput_calibrated.py` writes."""
 _CONFIG = """
 [lanes.interactive]
 ttft_objective_seconds = {interactive:g}
@@ -54,7 +57,7 @@ _SECONDS_OF_A_STEP = tuple(StepTimes.__slots__)
 
 def key_of(cell: Cell) -> str:
     """Return a name that is equal for equal inputs: the cell, its replica, its profile and the code that runs it."""
-    parameters, profile = _replica(cell.case.replica)
+    parameters, profile = replica_of(cell.case.replica, _calibrated_on(cell))
     inputs = [asdict(cell), repr(parameters), profile.model_dump_json(), code_digest()]
     return sha256(dumps(inputs, sort_keys=True).encode()).hexdigest()[:24]
 
@@ -86,7 +89,7 @@ def run_cell(cell: Cell) -> Figures:
 
 def kv_tokens(case: Case) -> int:
     """Return the size of the KV cache of one replica of a case."""
-    return _replica(case.replica)[0].kv_tokens
+    return replica_of(case.replica)[0].kv_tokens
 
 
 def figures_of(report: RunReport) -> Figures:
@@ -122,8 +125,9 @@ def _gate(cell: Cell, setting: Setting) -> Gate:
 
 def _setting(cell: Cell) -> Setting:
     """Return the stage; with a step-time error only the engines differ from what everybody takes them to be."""
-    parameters, profile = _replica(cell.case.replica)
-    config = load_config(_config_for(profile), "bench/goodput", {}, {}).config
+    parameters, derived = replica_of(cell.case.replica)
+    config = config_of(derived)
+    _, profile = replica_of(cell.case.replica, _calibrated_on(cell))
     setting = setting_from(config, {"main": profile}, parameters, {"main": cell.case.replicas})
     if not cell.case.gateway_time:
         setting = replace(
@@ -141,20 +145,35 @@ def _setting(cell: Cell) -> Setting:
     return replace(setting, models={name: build_model(engine) for name in setting.models})
 
 
-def _config_for(profile: Profile) -> str:
-    """Return the shipped defaults with the objectives that goodput is counted by; the replica is replaced."""
+def config_of(profile: Profile) -> Config:
+    """Return the shipped defaults with the objectives that goodput is counted by; the replica is replaced.
+
+    Raises:
+        ValueError: the profile does not tell the idle TTFT that they follow from.
+    """
     if profile.latency is None:
         raise ValueError(f"profile {profile.label} tells no idle TTFT")
     longest = max(1.0, LONGEST_OF_IDLE * profile.latency.unloaded_ttft_p95_seconds)
-    return _CONFIG.format(
+    text = _CONFIG.format(
         interactive=longest, queue_share=QUEUE_SECONDS / longest, bulk=max(LEAST_BULK_SECONDS, longest)
     )
+    return load_config(text, "bench/goodput", {}, {}).config
+
+
+def _calibrated_on(cell: Cell) -> str | None:
+    return cell.case.trace if cell.calibrated else None
 
 
 @cache
-def _replica(name: str) -> tuple[ReplicaParameters, Profile]:
+def replica_of(name: str, calibrated_on: str | None = None) -> tuple[ReplicaParameters, Profile]:
+    """Return a replica and its profile: that of `bench/sweep.py`, or one calibrated on the trace that is named.
+
+    Raises:
+        TypeError: the replica is not of TGI.
+    """
     replica = ROOT / "profiles" / "replicas" / f"{name}.toml"
-    profile = ROOT / "bench" / "profiles" / f"{name}.toml"
+    derived = ROOT / "bench" / "profiles" / f"{name}.toml"
+    profile = derived if calibrated_on is None else CALIBRATED / f"{calibrated_on}-{name}.toml"
     parameters = parse_replica(replica.read_text("utf-8"), replica.name).parameters
     if not isinstance(parameters, ReplicaParameters):
         raise TypeError(f"{name} is not of Text Generation Inference")
@@ -164,5 +183,5 @@ def _replica(name: str) -> tuple[ReplicaParameters, Profile]:
 @cache
 def _edges(case: Case) -> tuple[int, int, int]:
     """Return the quartiles of the prompts that the model takes."""
-    longest = _replica(case.replica)[0].max_input_tokens
+    longest = replica_of(case.replica)[0].max_input_tokens
     return quartile_edges(one for one in sliced(case) if one.input_tokens <= longest)

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import goodput_runs
 import pytest
+from goodput_calibrated import NAMES
+from goodput_case import case_named
 from goodput_cases import CASES, Case, Cell, sliced, traffic
 from goodput_grid import oracle_cells
-from goodput_runs import key_of, kv_tokens, run_cell
+from goodput_runs import key_of, kv_tokens, replica_of, run_cell
 
 from llmshed.workload.ceilings import CeilingRule
 
@@ -49,6 +51,16 @@ def test_equal_cells_give_equal_figures_and_keys_and_unequal_ones_other_keys() -
     others = (replace(cell, rate=2.0), replace(cell, policy="none"), replace(cell, step_time_error=0.2))
     assert key_of(cell) == key_of(replace(cell))
     assert len({key_of(one) for one in (cell, *others)}) == 4
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_calibrated_profile_has_other_figures_and_the_same_thresholds(name: str) -> None:
+    case = case_named(name)
+    cell = Cell(case, "ours", 1.0)
+    assert key_of(cell) != key_of(replace(cell, calibrated=True))
+    (_, derived), (_, calibrated) = replica_of(case.replica), replica_of(case.replica, case.trace)
+    assert (derived.budget.basis, calibrated.budget.basis) == ("declared", "calibrated")
+    assert (derived.lanes, derived.bulk, derived.limits) == (calibrated.lanes, calibrated.bulk, calibrated.limits)
 
 
 def test_a_cell_of_other_code_has_another_key(monkeypatch: pytest.MonkeyPatch) -> None:
