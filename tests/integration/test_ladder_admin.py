@@ -18,6 +18,7 @@ from llmshed.admission.events import RungReleased
 from llmshed.ladder.standing import Cause
 
 HOLD = {"rung": "shed-lowest", "for_seconds": 900, "reason": "incident 7"}
+SHIPPED = Path(__file__).resolve().parents[2] / "profiles" / "ladders" / "source.toml"
 LADDER = 'ladder = "source"'
 
 
@@ -281,3 +282,30 @@ async def test_steps_by_rule_go_on_while_the_audit_cannot_be_written(tmp_path: P
         await settled(gate)
         assert [line["cause"] for line in audited(tmp_path)] == [Cause.RELEASED]
         assert book.trouble is None
+
+
+async def test_a_held_rung_that_a_reload_takes_away_does_not_come_back(tmp_path: Path) -> None:
+    place, whole = tmp_path / "own.toml", SHIPPED.read_text("utf-8")
+    place.write_text(whole)
+    async with house(files(tmp_path), pool=f'ladder = "{place}"', ready=False) as gate:
+        await asked(gate, "/trigger", HOLD)
+        for text in (whole.rpartition("[[rungs]]")[0], whole):
+            place.write_text(text)
+            assert (await gate.ask("POST", "/admin/reload", admin=True)).status == 200
+            pool = await standing(gate)
+            assert (pool["ladder"], pool["hold"], pool["rung"]) == ("source@1", None, 0)
+        await settled(gate)
+        assert json.loads((tmp_path / "held.json").read_bytes())["holds"] == []
+        assert [line["cause"] for line in audited(tmp_path)][-1] == Cause.RELOADED
+
+
+async def test_a_ladder_with_mistakes_leaves_the_old_one_in_force(tmp_path: Path) -> None:
+    place = tmp_path / "own.toml"
+    place.write_text(SHIPPED.read_text("utf-8"))
+    async with house(files(tmp_path), pool=f'ladder = "{place}"', ready=False) as gate:
+        await asked(gate, "/trigger", HOLD)
+        place.write_text(place.read_text("utf-8").replace("stop_bulk", "stop_balk"))
+        got = await gate.ask("POST", "/admin/reload", admin=True)
+        assert got.status == 400
+        assert "rungs[0].action" in got.json()["problems"][0]
+        assert (await standing(gate))["hold"]["rung"] == "shed-lowest"

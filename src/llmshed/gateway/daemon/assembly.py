@@ -1,8 +1,10 @@
 """Putting a gateway together from what was read of its configuration, and giving it another one while it runs."""
 
+import logging
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from llmshed.admission.controller import AdmissionController
@@ -19,7 +21,7 @@ from llmshed.gateway.door.auth import read_admin_access, read_key_ring
 from llmshed.gateway.door.parsing import BodyThread
 from llmshed.gateway.driver import Driver
 from llmshed.gateway.hashing import read_hasher
-from llmshed.gateway.ladders.files import read_ladders
+from llmshed.gateway.ladders.files import doubts, read_ladders
 from llmshed.gateway.observing import Observing
 from llmshed.gateway.relay.by_scheme import UpstreamByScheme
 from llmshed.gateway.relay.relay import Relay
@@ -29,6 +31,8 @@ from llmshed.observability.decisions import DecisionLog
 from llmshed.observability.goodput import objectives_of
 from llmshed.observability.observer import Observer
 from llmshed.profile.thresholds import thresholds_version
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,9 @@ class Assembly:
         """
         config = inputs.config
         self._fleet.reconcile(config, inputs.ladders)
+        today = datetime.fromtimestamp(self._clock.wall(), UTC).date()
+        for doubt in doubts(inputs.ladders, config, today):
+            _log.warning("ladder_doubt", extra={"doubt": doubt})
         snapshot = self._snapshot(inputs)
         self.gateway.use(snapshot)
         self._reports.decision_log.use_history(config.server.decision_history)

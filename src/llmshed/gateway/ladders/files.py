@@ -1,6 +1,7 @@
 """Where ladders are read from disk, and held against the configuration that names them."""
 
 from collections.abc import Iterator, Mapping
+from datetime import date
 from importlib import resources
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from llmshed.engines import registry
 from llmshed.errors import ConfigError, LadderError
 from llmshed.ladder.model import Ladder, Rung, RungAction
 from llmshed.ladder.parsing import parse_ladder
-from llmshed.ladder.soundness import circles
+from llmshed.ladder.soundness import circles, problems, warnings
 
 _MOST_BYTES = 1_048_576
 
@@ -42,23 +43,23 @@ def read_ladders(config: Config) -> dict[str, Ladder]:
         ConfigError: a ladder cannot be read, or does not suit the configuration; every mistake is told.
     """
     ladders: dict[str, Ladder] = {}
-    problems: list[str] = []
+    found: list[str] = []
     for index, pool in enumerate(config.pools):
         if pool.ladder is None:
             continue
         try:
             ladders[pool.name] = read_ladder(pool.ladder)
         except LadderError as error:
-            problems += [f"pools[{index}].ladder: {line}" for line in str(error).splitlines()]
+            found += [f"pools[{index}].ladder: {line}" for line in str(error).splitlines()]
         else:
-            problems += [
+            found += [
                 f"pools[{index}].ladder: {pool.ladder}: {line}" for line in unsuited(ladders[pool.name], pool, config)
             ]
     for circle in circles(ladders):
         way = " to ".join(f"`{name}`" for name in (*circle, circle[0]))
-        problems.append(f"pools: rungs send requests in a circle: {way}; no way may lead back")
-    if problems:
-        raise ConfigError(tuple(problems))
+        found.append(f"pools: rungs send requests in a circle: {way}; no way may lead back")
+    if found:
+        raise ConfigError(tuple(found))
     return ladders
 
 
@@ -84,10 +85,14 @@ def unsuited(ladder: Ladder, pool: PoolSettings, config: Config) -> Iterator[str
             yield f"rungs[{index}].pool: pool `{rung.pool}` serves no interactive work, so it cannot take any over"
 
 
-def vain(ladders: Mapping[str, Ladder], config: Config) -> Iterator[str]:
-    """Yield rungs that a configuration gives nothing to act on, one sentence each, the pool first."""
+def doubts(ladders: Mapping[str, Ladder], config: Config, today: date) -> Iterator[str]:
+    """Yield what an operator should know of the ladders that are put in force, one sentence each, the pool first."""
     for pool in config.pools:
-        for rung in ladders[pool.name].rungs if pool.name in ladders else ():
+        if (ladder := ladders.get(pool.name)) is None:
+            continue
+        for sentence in (*problems(ladder, today), *warnings(ladder, today)):
+            yield f"pool {pool.name}: {ladder.label}: {sentence}"
+        for rung in ladder.rungs:
             if (lane := _missing_lane(rung, pool)) is not None:
                 yield f"pool {pool.name}: rung `{rung.name}` does nothing, since the pool serves no {lane} work"
 
