@@ -2,7 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+from llmshed.ladder.model import RungAction
 from llmshed.rendering.figures import duration, factor, number, share
+from llmshed.rendering.plain import readable
 from llmshed.rendering.whatif_page import WhatifResult
 from llmshed.whatif.gates.table import GATES
 from llmshed.whatif.manners import engine_name
@@ -87,7 +89,18 @@ def warnings_of(study: "Study", runs: "tuple[Run, ...]") -> tuple[str, ...]:
         told += [f"{about}{warning}" for warning in stage.setting().warnings]
     skipped = study.traffic.skipped.items()
     told += [f"{count:,} rows of the trace gave no request: {why}" for why, count in skipped]
+    told += _not_played(study)
     return (*told, *_doubts(runs))
+
+
+def _not_played(study: "Study") -> list[str]:
+    """Return the rungs that act before a request is counted, which no trace holds anything of."""
+    played = {RungAction.STOP_BULK, RungAction.CAP_OUTPUT, RungAction.SHED_INTERACTIVE}
+    rungs = [rung for stage in study.stages for ladder in stage.ladders.values() for rung in ladder.rungs]
+    names = dict.fromkeys(rung.name for rung in rungs if rung.action not in played)
+    return [
+        f"rung {readable(name)} changes nothing here: a trace holds no text, and each pool one model" for name in names
+    ]
 
 
 def _doubts(runs: "tuple[Run, ...]") -> "Iterator[str]":

@@ -10,6 +10,7 @@ import typer
 from llmshed.config.addresses import SIMULATED
 from llmshed.config.loading import load_config
 from llmshed.gateway.config_file import read_config
+from llmshed.gateway.ladders.files import read_ladders
 from llmshed.gateway.profile_file import read_profile, simulated_profile
 from llmshed.rendering.plain import readable
 from llmshed.simulation.parameters import ReplicaParameters
@@ -20,10 +21,13 @@ from ._replica import read_replica
 if TYPE_CHECKING:
     from llmshed.config.pools import PoolSettings
     from llmshed.config.settings import Config
+    from llmshed.ladder.model import Ladder
     from llmshed.profile import Profile
     from llmshed.simulation.building import Parameters
     from llmshed.whatif.setting import Setting
 
+NO_LADDER = "off"
+"""What leaves all ladders out."""
 DEFAULTS = "(defaults)"
 """What the configuration is called when none is named."""
 _DEFAULT_CONFIG = """
@@ -79,6 +83,7 @@ class Stage:
         copies: replicas of each pool.
         parameters: what every replica is.
         gateway: what the gateway's own work takes.
+        ladders: ladder of each pool that has one, by the pool's name.
     """
 
     name: str
@@ -87,10 +92,12 @@ class Stage:
     copies: dict[str, int]
     parameters: "Parameters"
     gateway: GatewayTimes
+    ladders: "dict[str, Ladder]"
 
     def setting(self) -> "Setting":
         """Return the setting of one run; a run uses it up."""
-        return self.gateway.put_into(setting_from(self.config, self.profiles, self.parameters, self.copies))
+        setting = setting_from(self.config, self.profiles, self.parameters, self.copies, self.ladders)
+        return self.gateway.put_into(setting)
 
 
 def named_replicas(named: str | None, count: int) -> Replicas:
@@ -107,12 +114,19 @@ def named_replicas(named: str | None, count: int) -> Replicas:
 
 
 def read_stages(
-    config: Path | None, against: Path | None, replicas: Replicas, gateway: GatewayTimes
+    config: Path | None, against: Path | None, replicas: Replicas, gateway: GatewayTimes, ladder: str | None = None
 ) -> tuple[Stage, ...]:
     """Return the stage of each configuration, the base first.
 
+    Args:
+        config: the configuration; None for the defaults.
+        against: another one to compare with.
+        replicas: what stands behind the gate.
+        gateway: what the gateway's own work takes.
+        ladder: the ladder of every pool, `off` for none; None for what the configurations name.
+
     Raises:
-        ConfigError: a configuration cannot be read, or holds mistakes.
+        ConfigError: a configuration, or a ladder, cannot be read or holds mistakes.
         ProfileError: a profile that one names cannot be read, or breaks its schema.
         typer.BadParameter: both are the same file, or there are fewer replicas than pools.
     """
@@ -120,10 +134,26 @@ def read_stages(
         raise typer.BadParameter(f"--against {against}: it is the file of --config; two different ones are compared")
     names = _names(config, against)
     loaded = [_read(path, replicas) for path in ((config,) if against is None else (config, against))]
+    loaded = [one if ladder is None else _on_ladder(one, ladder) for one in loaded]
     return tuple(
-        Stage(name, one, _profiles(one, replicas), _copies(one, name, replicas), replicas.parameters, gateway)
+        Stage(
+            name,
+            one,
+            _profiles(one, replicas),
+            _copies(one, name, replicas),
+            replicas.parameters,
+            gateway,
+            read_ladders(one),
+        )
         for name, one in zip(names, loaded, strict=True)
     )
+
+
+def _on_ladder(config: "Config", ladder: str) -> "Config":
+    """Put every pool on a ladder, or off any."""
+    place = None if ladder == NO_LADDER else ladder
+    pools = tuple(pool.model_copy(update={"ladder": place}) for pool in config.pools)
+    return config.model_copy(update={"pools": pools})
 
 
 def _same(one: Path, other: Path) -> bool:

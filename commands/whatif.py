@@ -43,6 +43,14 @@ def whatif(
         Path | None,
         typer.Option(metavar="FILE", show_default=False, help="Another configuration to compare with."),
     ] = None,
+    ladder: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE|off",
+            show_default=False,
+            help="Ladder of every pool; default: what the configuration names.",
+        ),
+    ] = None,
     arrivals: Annotated[
         str,
         typer.Option(metavar="PROCESS", help="When requests come: trace, constant, poisson, or gamma:2.5 by its CV."),
@@ -137,7 +145,7 @@ def whatif(
     if html is not None:
         check_page_file(html, (trace, config, against, *(replica or ())))
     replicas = named_replicas(replica[0] if replica else None, count)
-    stages = read_stages(config, against, replicas, GatewayTimes(gateway_seconds, gateway_token_seconds))
+    stages = read_stages(config, against, replicas, GatewayTimes(gateway_seconds, gateway_token_seconds), ladder)
     part, model = Part(limit, duration, rate, retimed=process is not None), ClientModel(clients)
     with opened_traffic(trace, trace_format, part, seed, fold_retries=model is not ClientModel.NONE) as traffic:
         known = traffic.summary.with_ceiling or traffic.format.tells_endings

@@ -315,3 +315,53 @@ def test_the_manual_lists_every_policy_and_every_kind_of_trace(repository: Path)
     assert re.findall(r"^\.It Ql (\w+)$", page, flags=re.MULTILINE) == list(GATES)
     kinds = page[page.index("Kind of the trace:") : page.index("by default it is told by the first line")]
     assert set(re.findall(r"^\.Ql ([\w-]+)", kinds, flags=re.MULTILINE)) >= {kind.name for kind in FORMATS}
+
+
+class TestLadders:
+    """Of 20 requests a second the replica serves about ten."""
+
+    @pytest.mark.slow
+    def test_a_ladder_is_climbed_and_what_it_did_is_told(self, cli: Cli, tmp_path: Path) -> None:
+        overload = tmp_path / "overload.csv"
+        overload.write_text(azure(600, 0.05))
+        quick = tmp_path / "quick.toml"
+        quick.write_text(
+            """
+            schema = "llmshed.ladder/1"
+            name = "quick"
+            version = "1"
+            [windows]
+            window_seconds = 1.0
+            [[rungs]]
+            name = "cap"
+            action = "cap_output"
+            owner = "a"
+            agreed_on = 2026-12-01
+            largest_quality_gap = 0.1
+            max_output_tokens = 16
+            [[rungs]]
+            name = "drop"
+            action = "drop_enrichment"
+            owner = "a"
+            agreed_on = 2026-12-01
+            largest_quality_gap = 0.1
+            """
+        )
+        ran = cli("whatif", "--trace", overload, "--ladder", quick, "--json")
+        use = told(ran)["runs"][0]["report"]["ladders"]
+        (pool,) = use["pools"]
+        assert (pool["ladder"], pool["climbs"] >= 1) == ("quick@1", True)
+        assert pool["seconds_on_rung"][0] >= 2.0
+        assert use["degraded"] > 0
+        assert "rung drop changes nothing here" in " ".join(told(ran)["warnings"])
+        shown = cli("whatif", "--trace", overload, "--ladder", quick)
+        assert re.search(r"^ours, main +quick@1 +0: ", shown.stdout, re.MULTILINE)
+
+    def test_off_leaves_ladders_out_and_what_does_not_suit_is_told(self, cli: Cli, trace: Path, tmp_path: Path) -> None:
+        config = write_config(tmp_path, 40_000)
+        config.write_text(config.read_text().replace("[[pools]]", '[[pools]]\nladder = "source"'))
+        assert told(cli("whatif", "--trace", trace, "--config", config, "--json"))["runs"][0]["report"]["ladders"]
+        off = told(cli("whatif", "--trace", trace, "--config", config, "--ladder", "off", "--json"))
+        assert off["runs"][0]["report"]["ladders"] is None
+        ran = cli("whatif", "--trace", trace, "--ladder", "full")
+        assert (ran.exit_code, "there is no pool `small`" in ran.stderr) == (78, True)

@@ -1,8 +1,9 @@
-"""A pool in which work waits and a prefill window in debt, as the core tells of them."""
+"""A pool in which work waits, a prefill window in debt and a ladder at rest, as the core tells of them."""
 
 from llmshed.admission.request import Lane, PriorityClass
 from llmshed.admission.state import PoolState, QueueState
 from llmshed.admission.verdict import WindowTerms
+from llmshed.ladder.standing import Standing
 
 WAITING = {(Lane.INTERACTIVE, PriorityClass.NORMAL): (3, 900, 700), (Lane.BULK, PriorityClass.LOW): (1, 9_000, 8_000)}
 POOL = PoolState(
@@ -27,3 +28,4 @@ METERED = WindowTerms(
     bulk_level_tokens=600.0,
     bulk_credit_tokens=-20.0,
 )
+GROUND = Standing("small@1", 0, None, (), 0, 0, 0)

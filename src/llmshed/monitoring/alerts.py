@@ -126,6 +126,22 @@ _SYMPTOMS = (
         "`llmshed_replica_signals_total` says which signal; something else may use the replica.",
     ),
     Alert(
+        "LlmshedLadderUp",
+        "llmshed_ladder_rung > 0",
+        "15m",
+        Severity.TICKET,
+        "Pool {{ $labels.pool }} has stood on rung {{ $value }} of its ladder for a quarter of an hour.",
+        "`llmshed ladder status` says by which signal, and what the rungs in force do to callers.",
+    ),
+    Alert(
+        "LlmshedLadderHeld",
+        "llmshed_ladder_held > 0",
+        "4h",
+        Severity.TICKET,
+        "Somebody has held a rung of pool {{ $labels.pool }} for four hours.",
+        "`llmshed ladder history` says who and why; `llmshed ladder release` gives it up.",
+    ),
+    Alert(
         "LlmshedLoopLate",
         "histogram_quantile(0.99, sum by (instance, le) (rate(llmshed_loop_lag_seconds_bucket[5m]))) > 0.1",
         "5m",
@@ -158,6 +174,14 @@ _UNTRUE = (
         Severity.TICKET,
         "Replica {{ $labels.replica }} is not what its profile was measured on: {{ $labels.kind }}.",
         "Run `llmshed calibrate` against it while it serves nobody, or put the profile right.",
+    ),
+    Alert(
+        "LlmshedLadderStale",
+        "llmshed_ladder_evaluation_stale > 0",
+        "15m",
+        Severity.TICKET,
+        "The evaluation of rung {{ $labels.rung }} of pool {{ $labels.pool }} does not hold: {{ $labels.why }}.",
+        "`llmshed ladder drill` measures the path anew.",
     ),
     Alert(
         "LlmshedReplicaMetricsBlind",

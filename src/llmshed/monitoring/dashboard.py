@@ -184,7 +184,44 @@ ROWS = (
         ),
     ),
     Row(
-        "4. The gateway itself",
+        "4. Ladder",
+        (
+            Panel(
+                "Rung in force",
+                "none",
+                "0 in calm times. Above the rule's own rung somebody holds one.",
+                (
+                    Query(f"llmshed_ladder_rung{{{_POOL}}}", "{{pool}}"),
+                    Query(f"llmshed_ladder_by_rule_rung{{{_POOL}}}", "{{pool}} by rule"),
+                ),
+            ),
+            Panel(
+                "Queue delay signal of its objective",
+                "percentunit",
+                "Above 1 for as many windows as the next rung asks for, the pool climbs.",
+                (
+                    Query(
+                        f"llmshed_ladder_signal_seconds{{{_POOL}}} / llmshed_ladder_objective_seconds{{{_POOL}}}",
+                        "{{pool}}",
+                    ),
+                ),
+            ),
+            Panel(
+                "Requests that rungs changed or refused",
+                "reqps",
+                "Quality first, then bulk's wait, then who is refused: in the order of the ladder.",
+                (
+                    Query(_rate("llmshed_degraded_requests_total", "action", _LANE), "{{action}}"),
+                    Query(
+                        _rate("llmshed_shed_requests_total", "lane, priority_class", _LANE),
+                        "{{lane}} {{priority_class}}",
+                    ),
+                ),
+            ),
+        ),
+    ),
+    Row(
+        "5. The gateway itself",
         (
             Panel(
                 "Counting, p95",

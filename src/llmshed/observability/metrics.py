@@ -21,6 +21,7 @@ from llmshed.admission.state import PoolState, ReplicaState
 from llmshed.admission.verdict import Decision
 from llmshed.observability.endings import Ending
 from llmshed.observability.family import Family, Instrument
+from llmshed.observability.ladder_counters import LadderCounters
 from llmshed.observability.routes import KNOWN_ROUTES, OTHER_ROUTE
 from llmshed.observability.state_collector import StateCollector
 
@@ -116,14 +117,17 @@ class Metrics:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # the library leaves it unannotated
         self.registry = CollectorRegistry(auto_describe=True)
         self.state = StateCollector(self.registry)
+        self.ladders = LadderCounters(self.registry)
         self._define_requests()
         self._define_times()
         self._define_gateway()
         self._start_at_zero()
 
     def know_pools(self, pools: Iterable[PoolState]) -> None:
-        """Export the waits in these pools as 0 until there are any."""
+        """Export the waits in these pools, and the steps of their ladders, as 0 until there are any."""
         for pool in pools:
+            if pool.ladder is not None:
+                self.ladders.know_pool(pool.name)
             for lane in SERVED_LANES:
                 self.residence.of(pool.name, lane)
 
@@ -263,6 +267,12 @@ class Metrics:
             "When the configuration in force was loaded, in seconds since the epoch.",
             (),
         )
+        self.ladder_files = self._gauge(
+            "llmshed_ladder_files_writable",
+            "Whether what people do with ladders could be written down when last tried.",
+            (),
+        )
+        self.ladder_files.of().set(1)
         self.ledger_checks = self._counter("llmshed_ledger_checks_total", "Recounts of the ledgers.", ())
         self.ledger_violations = self._counter(
             "llmshed_ledger_violations_total", "Invariants that recounts found broken.", ()

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from prometheus_client import Metric, generate_latest
 
@@ -10,9 +11,11 @@ from llmshed.admission.echo import Arrival
 from llmshed.admission.request import Lane, PriorityClass
 from llmshed.admission.signals.readings import Signal
 from llmshed.admission.state import ControllerState
+from llmshed.ladder.standing import Step
 from llmshed.observability.decisions import DecisionLine, DecisionLog
 from llmshed.observability.endings import Ending
 from llmshed.observability.goodput import Objective, counted_lane, met_objectives
+from llmshed.observability.ladder_gauges import Evaluations
 from llmshed.observability.metrics import EQUAL, NONE, Displaced, Metrics, QueueSize, UpstreamErrorKind
 from llmshed.observability.routes import route_label
 from llmshed.profile.comparison import Kind, Match
@@ -50,6 +53,7 @@ class Observer:
         self._observe_arrival(decision)
         self._observe_counts(decision)
         self._observe_times(decision)
+        metrics.ladders.ended(decision)
         self._judge(decision)
         self._decision_log.write(decision)
 
@@ -81,6 +85,14 @@ class Observer:
     def config_refused(self) -> None:
         """Note that a configuration was refused and the earlier one is kept."""
         self._metrics.reload_successful.of().set(0)
+
+    def ladder_stepped(self, step: Step) -> None:
+        """Count a change of the rung in force on a pool."""
+        self._metrics.ladders.stepped(step)
+
+    def ladder_files(self, *, writable: bool) -> None:
+        """Show whether state and audit of ladders could be written when last tried."""
+        self._metrics.ladder_files.of().set(writable)
 
     def upstream_failed(self, replica: str, kind: UpstreamErrorKind) -> None:
         """Count a request that a replica failed."""
@@ -143,14 +155,21 @@ class Observer:
         """Count lines that disk or pipe did not take; any thread may call it."""
         self._metrics.lines_dropped.of().inc(lines)
 
-    async def scrape(self, state: ControllerState, configured: tuple[tuple[str, str], ...] = ()) -> bytes:
+    async def scrape(
+        self,
+        state: ControllerState,
+        configured: tuple[tuple[str, str], ...] = (),
+        evaluations: Evaluations = MappingProxyType({}),
+    ) -> bytes:
         """Return all metrics as text, giving way to the event loop after each metric.
 
         Args:
             state: the ledgers.
             configured: name and pool of every replica of the configuration.
+            evaluations: what is wrong with those of the ladders.
         """
         self._metrics.state.configured = configured
+        self._metrics.state.evaluations = evaluations
         parts: list[bytes] = []
         for part in self.slices(state):
             parts.append(part)
@@ -210,12 +229,13 @@ class Observer:
 
     def _judge(self, decision: DecisionLine) -> None:
         good = met_objectives(decision, self._objectives)
-        if good is None:
+        if good is None or decision.drill is not None:
             return
         labels = (counted_lane(decision), decision.priority_class or PriorityClass.NORMAL)
         self._metrics.objective_requests.of(*labels).inc()
         if good:
             self._metrics.good_requests.of(*labels).inc()
+            self._metrics.ladders.good(decision)
 
 
 class _Single:

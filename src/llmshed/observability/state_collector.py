@@ -8,6 +8,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from llmshed.admission.policy import UNCALIBRATED
 from llmshed.admission.request import Lane
 from llmshed.admission.state import ControllerState, LaneUse, ReplicaState
+from llmshed.observability.ladder_gauges import Evaluations, ladder_gauges
 from llmshed.observability.prefill_gauges import prefill_gauges
 from llmshed.observability.queue_gauges import queue_gauges
 
@@ -67,7 +68,7 @@ _GAUGES: tuple[tuple[str, str, Callable[[ReplicaState], float]], ...] = (
 
 
 class StateCollector:
-    """Yields the gauges of `state`, `config_version` and `configured`, which are set just before a scrape.
+    """Yields the gauges of `state` and the other attributes, which are set just before a scrape.
 
     `configured` holds name and pool of every replica of the configuration: one that never came up is told as down.
 
@@ -78,6 +79,7 @@ class StateCollector:
         self.state = ControllerState(replicas=(), draining=False, live_requests=0)
         self.config_version = ""
         self.configured: tuple[tuple[str, str], ...] = ()
+        self.evaluations: Evaluations = {}
         registry.register(self)
 
     def collect(self) -> Iterator[Metric]:
@@ -85,7 +87,7 @@ class StateCollector:
 
         The caller gives way between two families, so another scrape may set a newer state meanwhile.
         """
-        state, version = self.state, self.config_version
+        state, version, evaluations = self.state, self.config_version, self.evaluations
         replicas = state.replicas
         met = {replica.name for replica in replicas}
         never_met = [labels for labels in self.configured if labels[0] not in met]
@@ -101,6 +103,7 @@ class StateCollector:
         yield _profiles(replicas)
         yield from prefill_gauges(replicas)
         yield from queue_gauges(state.pools)
+        yield from ladder_gauges(state.pools, evaluations)
         yield GaugeMetricFamily(
             "llmshed_amplification_ratio",
             "All arrivals before admission over the first ones, since the start.",

@@ -32,6 +32,7 @@ def scale_tables(runs: Sequence[Run], scale: float) -> tuple[Table, ...]:
         ),
         _table(f"Requests at {at}", _REQUESTS, chosen, runs),
         _refusals(f"Refused tries at {at}, by reason", chosen, runs),
+        *_ladders(f"Ladders at {at}", chosen, runs),
         _table(f"Starvation (in seconds) and fairness at {at}", _STARVATION, chosen, runs),
         _table(f"Replicas at {at}, in the mean", _REPLICAS, chosen, runs),
         _table(f"The gate's ledger against the engines at {at}", _LEDGER, chosen, runs, _broken(chosen)),
@@ -103,6 +104,32 @@ def _table(title: str, columns: Sequence[Column], chosen: Sequence[Run], runs: S
     names = ("", *(name for name, _ in columns))
     rows = tuple((run_label(run, runs), *(cell(run) for _, cell in columns)) for run in chosen)
     return Table(title, names, rows, note)
+
+
+def _ladders(title: str, chosen: Sequence[Run], runs: Sequence[Run]) -> Iterator[Table]:
+    """Yield how each pool of each run stood on its ladder, if any has one."""
+    rows: list[tuple[str, ...]] = []
+    for run in chosen:
+        use = run.report.ladders
+        for pool in () if use is None else use.pools:
+            stood = ", ".join(
+                f"{rung}: {share(seconds / run.report.ended_at_seconds)}"
+                for rung, seconds in enumerate(pool.seconds_on_rung)
+                if seconds
+            )
+            rows.append((f"{run_label(run, runs)}, {pool.pool}", pool.ladder, stood, count(pool.climbs)))
+        if use is not None:
+            rows.append(
+                (
+                    f"{run_label(run, runs)}, changed answers",
+                    "",
+                    f"{count(use.degraded)}, {number(use.goodput_degraded_requests_per_second)} good/s",
+                    "",
+                )
+            )
+    if rows:
+        note = "Share of the run's time with that many rungs in force; goodput above holds changed answers too."
+        yield Table(title, ("", "ladder", "rungs in force", "climbs"), tuple(rows), note)
 
 
 def _of_ttft(name: str) -> Callable[[Slice], str]:

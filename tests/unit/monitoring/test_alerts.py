@@ -66,6 +66,14 @@ def test_three_requests_in_an_hour_wake_nobody(tmp_path: Path) -> None:
         ("LlmshedInvariantBroken", 'llmshed_invariant_violations{instance="g"}', "0", "2", {"instance": "g"}),
         ("LlmshedReplicaMetricsBlind", 'llmshed_replica_metrics_up{replica="a"}', "1", "0", {"replica": "a"}),
         ("LlmshedConfigRefused", 'llmshed_config_last_reload_successful{instance="g"}', "1", "0", {"instance": "g"}),
+        ("LlmshedLadderUp", 'llmshed_ladder_rung{pool="p"}', "0", "2", {"pool": "p"}),
+        (
+            "LlmshedLadderStale",
+            'llmshed_ladder_evaluation_stale{pool="p",rung="small",why="missing"}',
+            "0",
+            "1",
+            {"pool": "p", "rung": "small", "why": "missing"},
+        ),
         (
             "LlmshedProfileMismatch",
             'llmshed_profile_match{replica="a",kind="model",state="mismatch"}',

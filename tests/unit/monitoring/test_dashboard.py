@@ -16,7 +16,7 @@ QUERIES = [target["expr"] for panel in DRAWINGS for target in panel["targets"]]
 
 def test_its_rows_are_arrivals_queues_engine() -> None:
     rows = [panel["title"] for panel in DRAWN["panels"] if panel["type"] == "row"]
-    assert rows == ["1. Arrivals", "2. Queues", "3. Engine", "4. The gateway itself"]
+    assert rows == ["1. Arrivals", "2. Queues", "3. Engine", "4. Ladder", "5. The gateway itself"]
 
 
 def test_it_is_plain_json_with_ids_of_its_own() -> None:

@@ -48,6 +48,7 @@ async def metrics(house: Administration, request: web.BaseRequest) -> web.Respon
     del request
     pools = house.gateway.snapshot.config.pools
     configured = tuple((replica.name, pool.name) for pool in pools for replica in pool.replicas)
+    house.gateway.observer.ladder_files(writable=house.gateway.ladder_book.trouble is None)
     evaluations = evaluations_of(house.gateway.policy.pools, house.gateway.evaluations.stale)
     body = await house.gateway.observer.scrape(house.gateway.driver.state(), configured, evaluations)
     return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store"})

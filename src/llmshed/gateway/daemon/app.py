@@ -25,6 +25,7 @@ from llmshed.gateway.ladders.evaluations import Evaluations
 from llmshed.gateway.ladders.passes import Passes
 from llmshed.gateway.relay.upstream import UpstreamClient
 from llmshed.gateway.replicas.fleet import Fleet
+from llmshed.ladder.standing import Step
 from llmshed.observability.decisions import DecisionLog
 from llmshed.observability.observer import Observer
 
@@ -75,7 +76,7 @@ class Gateway:
         self.evaluations = Evaluations(parts.fleet.facts)
         self.passes = Passes()
         self.ladder_book = LadderBook(parts.driver, parts.clock, snapshot.config.ladder, lambda: self._snapshot.version)
-        parts.driver.on_step = self.ladder_book.heard
+        parts.driver.on_step = self._stepped
         self.data_url = ""
         self.admin_url = ""
         self._data: Listener | None = None
@@ -127,6 +128,11 @@ class Gateway:
     async def idle(self) -> None:
         """Wait until no request is in the house."""
         await self._empty.wait()
+
+    def _stepped(self, step: Step) -> None:
+        """Hear of a change of the rung in force on a pool."""
+        self.observer.ladder_stepped(step)
+        self.ladder_book.heard(step)
 
     def begin_draining(self) -> None:
         """Refuse new work from now on; connections are told to close with their next answer."""
