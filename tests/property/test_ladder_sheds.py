@@ -75,7 +75,12 @@ class Population:
             more = {"max_output_tokens": rng.choice([50, 500])} if action == "cap_output" else {}
             rungs.append(rung(f"r{number}", action=action, scope=scope, **more))
         return Ladder.model_construct(
-            name="any", version="1", windows=Windowing(), evaluations=None, rungs=tuple(rungs)
+            schema_="llmshed.ladder/1",
+            name="any",
+            version="1",
+            windows=Windowing(),
+            evaluations=None,
+            rungs=tuple(rungs),
         )
 
     def policy(self) -> AdmissionPolicy:
