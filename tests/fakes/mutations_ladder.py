@@ -6,6 +6,7 @@ LADDER_TESTS = (
     "tests/unit/ladder",
     "tests/unit/admission/service",
     "tests/scenario/test_ladder_core.py",
+    "tests/property/test_ladder_machine.py",
 )
 
 
@@ -25,7 +26,6 @@ LADDER_MUTATIONS = (
     _rule("windows.py", "self._oldest = max(ages_seconds, default=0.0)", "pass"),
     _rule("windows.py", "self.arrivals >= self._least or", "True or"),
     _rule("damping.py", "rung.exit.windows << self._doublings", "rung.exit.windows"),
-    _rule("damping.py", "min(self._doublings + 1, _MOST_DOUBLINGS)", "self._doublings + 1"),
     _rule("damping.py", "self._since_back += 1", "pass"),
     _rule("damping.py", "if on_ground and self", "if self"),
     _rule("rates.py", "if lost <= replicas_lost", ""),

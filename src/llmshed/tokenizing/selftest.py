@@ -21,7 +21,7 @@ MOST_TOKEN_RATIO: Final = 1.5
 """Times the processor time of prose that a string may take for its tokens, of which bytes have one at most each.
 
 Splitting a text and looking its pieces up takes some 3 us a piece whatever the pieces are. So a text whose every
-character is a piece of its own is dearer for its bytes by what a token of prose has of them, 3.7 to 4.8, without any
+character is a piece of its own is dearer for its bytes by what a token of prose has of them, 3.3 to 4.2, without any
 work being lost; and its tokens are what it is charged for."""
 MOST_STEEPENING: Final = 3.0
 """Times as long that a byte may take in the largest size as in the smallest: 8 would be the square."""
