@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 import os
+import random
 import resource
 import stat
 from collections.abc import Iterator
@@ -309,3 +310,33 @@ async def test_a_ladder_with_mistakes_leaves_the_old_one_in_force(tmp_path: Path
         assert got.status == 400
         assert "rungs[0].action" in got.json()["problems"][0]
         assert (await standing(gate))["hold"]["rung"] == "shed-lowest"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+async def test_acts_and_reloads_at_once_leave_file_and_core_agreed(tmp_path: Path, seed: int) -> None:
+    place, whole = tmp_path / "own.toml", SHIPPED.read_text("utf-8")
+    place.write_text(whole)
+    draw = random.Random(seed)  # noqa: S311 - a storm that can be had again
+    async with house(files(tmp_path), pool=f'ladder = "{place}"', ready=False) as gate:
+
+        async def act(what: str) -> int:
+            body: dict[str, Any] | None = None
+            if what == "release":
+                body = {}
+            elif what in {"stop-bulk", "shed-lowest"}:
+                what, body = "trigger", HOLD | {"rung": what}
+            else:
+                place.write_text(whole if what == "whole" else whole.rpartition("[[rungs]]")[0])
+            path = "/admin/reload" if body is None else f"/admin/ladder/{what}"
+            return (await gate.ask("POST", path, admin=True, json=body)).status
+
+        for _ in range(15):
+            acts = draw.choices(["stop-bulk", "shed-lowest", "release", "whole", "half"], k=5)
+            assert set(await asyncio.gather(*map(act, acts))) <= {200, 400, 503}
+            await settled(gate)
+            hold = (await standing(gate))["hold"]
+            state = tmp_path / "held.json"
+            held = json.loads(state.read_bytes())["holds"] if "held.json" in written(tmp_path) else []
+            assert [one["rung"] for one in held] == ([] if hold is None else [hold["rung"]])
+        assert len(audited(tmp_path)) > 15

@@ -144,13 +144,9 @@ class PoolLadder:
             now: clock reading in seconds.
             read: looks at the pool; asked when a window ends and not otherwise.
         """
-        steps: list[Step | None] = []
-        while now >= self.next_wakeup():
-            if self._hold is not None and self._hold.until <= self._ends_at:
-                self._hold = None
-                steps.append(self._settle(Cause.EXPIRED))
-            else:
-                steps.append(self._end_window(now, read()))
+        steps = [self._expire(min(now, self._ends_at))]
+        if now >= self._ends_at:
+            steps += [self._end_window(now, read()), self._expire(now)]
         return [step for step in steps if step is not None]
 
     def check(self) -> tuple[str, ...]:
@@ -189,6 +185,12 @@ class PoolLadder:
         before, self._in_force = len(self._in_force), self._due_rungs()
         after = len(self._in_force)
         return None if before == after else Step(self._pool, before, after, cause, self.standing())
+
+    def _expire(self, by: float) -> Step | None:
+        if self._hold is None or self._hold.until > by:
+            return None
+        self._hold = None
+        return self._settle(Cause.EXPIRED)
 
     def _end_window(self, now: float, reading: PoolReading) -> Step | None:
         """Judge the window, make the move and begin another; windows that nobody ended are not made up for."""

@@ -26,7 +26,7 @@ def reference_problems(config: Config) -> tuple[str, ...]:
             said = _said(partial(read_profile, Path(pool.profile)))
             problems += [f"pools[{index}].profile: {line}" for line in said]
         problems += [f"pools[{index}].tokenizer: {line}" for line in _tokenizer_problems(pool.tokenizer)]
-    return (*problems, *_log_problems(config))
+    return (*problems, *_log_problems(config), *_ladder_problems(config))
 
 
 def _said(attempt: Callable[[], object]) -> tuple[str, ...]:
@@ -43,6 +43,13 @@ def _tokenizer_problems(place: str) -> Iterator[str]:
     directory = Path(place)
     if directory.is_absolute() and not (directory / "tokenizer.json").is_file():
         yield f"{place}: no tokenizer.json in it; accepted: a directory that has one, a hub id, or `auto`"
+
+
+def _ladder_problems(config: Config) -> Iterator[str]:
+    files = {"state_file": config.ladder.state_file, "audit_file": config.ladder.audit_file}
+    for setting, place in files.items():
+        if place is not None and not Path(place).parent.is_dir():
+            yield f"ladder.{setting}: {place}: there is no directory {Path(place).parent}"
 
 
 def _log_problems(config: Config) -> Iterator[str]:
