@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from llmshed.config.catalogue import Catalogue
+from llmshed.config.ladders import LadderSettings
 from llmshed.config.paths import spelled
 from llmshed.ladder.contradictions import FIELDS
 from llmshed.ladder.model import Entry, EntrySignal, Exit, Ladder, Rung, RungAction, Scope, Windowing
@@ -85,5 +86,8 @@ def test_fields_that_belong_to_actions_say_so() -> None:
 
 
 def test_the_example_is_a_ladder() -> None:
-    (example,) = re.findall(r"^```toml\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r"^```toml\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)
+    (example,) = [block for block in blocks if block.startswith("schema = ")]
     assert parse_ladder(example, "example").label == "kv@1"
+    (settings,) = [block for block in blocks if block.startswith("[ladder]")]
+    assert settings.count("_file = ") == len(LadderSettings.model_fields)
