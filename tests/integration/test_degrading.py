@@ -1,0 +1,240 @@
+"""Rungs at the door: what an engine is sent, what client and decision log are told, and what stays as it was."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+import tomli_w
+from tokenizers import Tokenizer
+
+from fakes.house import QUICK, House, house, until
+from llmshed.admission.events import RungHeld
+from llmshed.clock import SystemClock
+from llmshed.emulator import Emulator
+from llmshed.engines.base import Call
+from llmshed.engines.tgi.engine import TgiEngine
+from llmshed.ladder.standing import Hold
+
+LARGE, SMALL = "org/large", "org/small"
+PAGE = "A long page of context. " * 20
+CHAT: dict[str, Any] = {
+    "model": LARGE,
+    "max_tokens": 40,
+    "messages": [
+        {"role": "system", "content": PAGE},
+        {"role": "assistant", "content": "an earlier answer"},
+        {"role": "user", "content": "Why?"},
+    ],
+    "tools": [{"type": "function", "function": {"name": "search", "parameters": {}}}],
+    "llmshed": {
+        "enrichment": {"tools": ["search"]},
+        "context": {"parts": [{"message": 0}, {"message": 1}], "keep": 1},
+    },
+}
+DROP = {"action": "drop_enrichment"}
+SHRINK = {"action": "shrink_context", "drop_share": 1.0}
+THINK = {"action": "disable_thinking", "prompt_suffix": " /no_think"}
+SMALLER = {"action": "smaller_model", "pool": "small"}
+CAP = {"action": "cap_output", "max_output_tokens": 5}
+ROUTE = "/v1/chat/completions"
+Climbed = Callable[..., AbstractAsyncContextManager[House]]
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Return what goes to engines, as it goes on the wire."""
+    bodies: list[dict[str, Any]] = []
+    write = TgiEngine.write_body
+
+    def spied(self: TgiEngine, call: Call, output_ceiling_tokens: int | None) -> bytes:
+        raw = write(self, call, output_ceiling_tokens)
+        if call.route.generates:  # else it is the self-check's
+            bodies.append(orjson.loads(raw))
+        return raw
+
+    monkeypatch.setattr(TgiEngine, "write_body", spied)
+    return bodies
+
+
+@pytest.fixture
+def climbed(tmp_path: Path) -> Climbed:
+    """Return how to run two pools, of a large and a small model, with the last of some rungs held on the large one."""
+
+    @asynccontextmanager
+    async def run(
+        *rungs: dict[str, Any], settings: str = "", tokenizer: str = "embedded", most_tokens: int = 8192
+    ) -> AsyncIterator[House]:
+        limits = replace(QUICK.parameters, max_total_tokens=most_tokens, max_input_tokens=most_tokens - 1)
+        emulator = Emulator(replace(QUICK, model_id=SMALL, parameters=limits), SystemClock())
+        url = await emulator.start()
+        small = f'[[pools]]\nname = "small"\nmodel = "{SMALL}"\ntokenizer = "{tokenizer}"\non_count_mismatch = "warn"\n'
+        small += f'[[pools.replicas]]\nname = "s1"\nurl = "{url}"\n'
+        file = tmp_path / "ladder.toml"
+        file.write_text(ladder_text(*(rungs or (CAP,))))
+        pool = f'name = "main"\nmodel = "{LARGE}"\ntokenizer = "embedded"\nladder = "{file}"\n'
+        try:
+            async with house(settings + small, replicas=(replace(QUICK, model_id=LARGE),), pool=pool) as running:
+                driver, now = running.daemon.gateway.driver, running.daemon.gateway.clock.now()
+                await until(lambda: sum(replica.up for replica in driver.state().replicas) == 2)
+                if rungs:
+                    driver.tell(RungHeld("main", Hold(f"r{len(rungs)}", now + 600, "a test")))
+                yield running
+        finally:
+            await emulator.stop()
+
+    return run
+
+
+def ladder_text(*rungs: dict[str, Any]) -> str:
+    """Return a ladder file with rungs r1, r2, ..."""
+    agreed = {"owner": "a", "agreed_on": date(2026, 12, 1)}
+    named = [{"name": f"r{number}", **agreed, **rung} for number, rung in enumerate(rungs, 1)]
+    return tomli_w.dumps({"schema": "llmshed.ladder/1", "name": "small", "version": "1", "rungs": named})
+
+
+def contents(body: dict[str, Any]) -> list[Any]:
+    return [message["content"] for message in body["messages"]]
+
+
+async def test_each_rung_does_its_part_and_is_named(climbed: Climbed, sent: list[dict[str, Any]]) -> None:
+    async with climbed(DROP, SHRINK, THINK, CAP) as running:
+        got = await running.post(ROUTE, CHAT)
+        line = await running.decision(lambda one: bool(one["degradations"]))
+    assert got.status == 200
+    named = "drop_enrichment,shrink_context,disable_thinking,cap_output"
+    assert got.headers["x-llmshed-degraded"] == named
+    assert line["degradations"] == named.split(",")
+    (body,) = sent
+    assert contents(body) == ["an earlier answer", "Why? /no_think"]
+    assert "tools" not in body
+    assert "llmshed" not in body
+    assert body["max_tokens"] == 5
+    assert got.headers["x-llmshed-output-ceiling"] == "5"
+    assert got.json()["usage"]["completion_tokens"] == 5
+    assert int(got.headers["x-llmshed-input-tokens"]) == got.json()["usage"]["prompt_tokens"] < 60
+
+
+async def test_on_the_ground_and_where_nothing_is_offered_all_stays(
+    climbed: Climbed, sent: list[dict[str, Any]]
+) -> None:
+    plain = {name: value for name, value in CHAT.items() if name != "llmshed"}
+    async with climbed() as running:
+        assert "x-llmshed-degraded" not in (await running.post(ROUTE, CHAT)).headers
+    async with climbed(DROP, SHRINK) as running:
+        assert "x-llmshed-degraded" not in (await running.post(ROUTE, plain)).headers
+    assert [contents(body) for body in sent] == [contents(CHAT)] * 2
+    assert all("llmshed" not in body and body["tools"] for body in sent)
+
+
+async def test_in_observe_mode_nothing_is_changed(climbed: Climbed, sent: list[dict[str, Any]]) -> None:
+    async with climbed(DROP, SHRINK, CAP, settings='[admission]\nmode = "observe"\n') as running:
+        got = await running.post(ROUTE, CHAT)
+    assert "x-llmshed-degraded" not in got.headers
+    assert contents(sent[0]) == contents(CHAT)
+    assert sent[0]["max_tokens"] == 40
+
+
+@pytest.mark.parametrize("rung", [DROP, SHRINK, THINK, SMALLER, CAP], ids=lambda one: str(one["action"]))
+async def test_who_declines_is_refused_with_what_would_be_done(
+    climbed: Climbed, rung: dict[str, Any], sent: list[dict[str, Any]]
+) -> None:
+    async with climbed(rung) as running:
+        got = await running.post(ROUTE, CHAT, {"x-llmshed-degrade": "no"})
+        line = await running.decision(lambda one: one["reason"] == "degradation_declined")
+        odd = await running.post(ROUTE, CHAT, {"x-llmshed-degrade": "yes"})
+    assert (got.status, got.headers["x-llmshed-reason"]) == (429, "degradation_declined")
+    assert int(got.headers["retry-after"]) >= 1
+    assert "rung r1 of ladder small@1" in got.json()["error"]["message"]
+    assert "x-llmshed-degraded" not in got.headers
+    assert line["rung"] == "r1"
+    assert (odd.status, odd.json()["error"]["param"]) == (400, "x-llmshed-degrade")
+    assert sent == []
+
+
+async def test_who_declines_and_is_not_touched_is_served(climbed: Climbed, sent: list[dict[str, Any]]) -> None:
+    low = {**CAP, "scope": {"classes": ["low"]}}
+    chat = {"model": LARGE, "max_tokens": 40, "messages": [{"role": "user", "content": "Why?"}]}
+    async with climbed(low) as running:
+        assert (await running.post(ROUTE, chat, {"x-llmshed-degrade": "no"})).status == 200
+        got = await running.post(ROUTE, chat, {"x-llmshed-class": "low"})
+    assert got.headers["x-llmshed-degraded"] == "cap_output"
+    assert [body["max_tokens"] for body in sent] == [40, 5]
+
+
+async def test_a_smaller_model_counts_with_its_own_tokenizer(
+    climbed: Climbed, sent: list[dict[str, Any]], data_dir: Path
+) -> None:
+    """The text goes to a model of another tokenizer; its count is that of the library, called directly."""
+    folder = data_dir / "tokenizers" / "qwen3"
+    body = {"model": LARGE, "prompt": PAGE, "max_tokens": 4}
+    async with climbed(SMALLER, tokenizer=str(folder)) as running:
+        got = await running.post("/v1/completions", body)
+        line = await running.decision(lambda one: bool(one["moved_from"]))
+        straight = await running.post("/v1/completions", {**body, "model": SMALL})
+    expected = len(Tokenizer.from_file(str(folder / "tokenizer.json")).encode(PAGE).ids)
+    assert got.status == 200
+    assert int(got.headers["x-llmshed-input-tokens"]) == expected == int(straight.headers["x-llmshed-input-tokens"])
+    assert (got.headers["x-llmshed-model"], got.headers["x-llmshed-degraded"]) == (SMALL, "smaller_model")
+    assert (line["pool"], line["moved_from"], line["model"]) == ("small", "main", LARGE)
+    assert sent[0]["model"] == SMALL
+    assert "x-llmshed-degraded" not in straight.headers
+
+
+async def test_what_fits_the_first_model_and_not_the_other_is_refused_truly(
+    climbed: Climbed, sent: list[dict[str, Any]]
+) -> None:
+    body = {"inputs": PAGE * 8, "model": LARGE, "parameters": {"max_new_tokens": 4}}
+    async with climbed(SMALLER, most_tokens=256) as running:
+        got = await running.post("/generate", body)
+        again = await running.post("/generate", body)
+        running.daemon.gateway.driver.tell(RungHeld("main", Hold("r1", 0.0, "over")))
+        served = await running.post("/generate", body)
+    assert (got.status, got.headers["x-llmshed-reason"]) == (413, "context_limit")
+    assert got.json()["limits"]["max_total_tokens"] == 256
+    assert got.headers["x-llmshed-degraded"] == "smaller_model"
+    assert again.status == 413
+    assert served.status == 200, "what the other model refused is not remembered against this one"
+    assert len(sent) == 1
+
+
+def streams() -> Iterator[tuple[str, dict[str, Any]]]:
+    text = {"context": {"parts": [{"start": 0, "end": len(PAGE)}]}}
+    yield ROUTE, {**CHAT, "stream": True}
+    yield (
+        "/generate_stream",
+        {"inputs": PAGE + "Why?", "parameters": {"max_new_tokens": 4}, "model": LARGE, "llmshed": text},
+    )
+    yield "/", {"inputs": PAGE + "Why?", "stream": False, "model": LARGE, "llmshed": text}
+    yield "/v1/completions", {"prompt": PAGE + "Why?", "model": LARGE, "max_tokens": 4, "llmshed": text}
+
+
+@pytest.mark.parametrize(("route", "body"), list(streams()))
+async def test_every_generating_route_takes_the_field(
+    climbed: Climbed, route: str, body: dict[str, Any], sent: list[dict[str, Any]]
+) -> None:
+    async with climbed(SHRINK) as running:
+        got = await running.post(route, body)
+    assert (got.status, got.headers["x-llmshed-degraded"]) == (200, "shrink_context")
+    assert PAGE not in str(sent[0])
+    assert "Why?" in str(sent[0])
+
+
+async def test_a_field_that_is_wrong_is_refused_in_calm_times(climbed: Climbed, sent: list[dict[str, Any]]) -> None:
+    async with climbed() as running:
+        got = await running.post(ROUTE, {**CHAT, "llmshed": {"context": {"parts": [{"message": 2}]}}})
+    assert (got.status, got.json()["error"]["param"]) == (400, "llmshed.context.parts[0].message")
+    assert sent == []
+
+
+async def test_a_repeat_is_known_whatever_was_left_out_of_it_meanwhile(climbed: Climbed) -> None:
+    async with climbed(SHRINK) as running:
+        await running.post(ROUTE, CHAT)
+        running.daemon.gateway.driver.tell(RungHeld("main", Hold("r1", 0.0, "over")))
+        await running.post(ROUTE, CHAT)
+        lines = [await running.decision(lambda one: not one["degradations"]), running.decisions[0]]
+    assert lines[0]["fingerprint"] == lines[1]["fingerprint"]
