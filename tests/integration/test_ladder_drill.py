@@ -71,7 +71,7 @@ def revisions(monkeypatch: pytest.MonkeyPatch) -> dict[int, str]:
     told: dict[int, str] = {}
 
     def info(parameters: ReplicaParameters, model_id: str) -> dict[str, Any]:
-        return true_info(parameters, model_id) | {"model_sha": told.get(id(parameters), "first")}
+        return {**true_info(parameters, model_id), "model_sha": told.get(id(parameters), "first")}
 
     monkeypatch.setattr("llmshed.emulator.server.info", info)
     return told
@@ -141,6 +141,15 @@ async def test_a_request_of_a_drill_takes_its_path_and_counts_in_no_window(tmp_p
         ladder = next(one for one in gate.daemon.gateway.driver.state().pools if one.name == "main")
         assert ladder.ladder is not None
         assert ladder.ladder.window is None
+
+
+async def test_a_cap_above_the_ceiling_of_who_names_none_changes_nothing(tmp_path: Path) -> None:
+    async with two_pools(tmp_path, "[lanes.interactive]\ndefault_output_tokens = 1\n") as gate:
+        word = (await drill_pass(gate))["pass"]
+        chat = {name: value for name, value in CHAT.items() if name != "max_tokens"}
+        got = await gate.post("/v1/chat/completions", chat, taking(word, "short"))
+        assert got.headers["x-llmshed-output-ceiling"] == "1"
+        assert "x-llmshed-degraded" not in got.headers
 
 
 async def test_without_a_pass_nobody_chooses_a_path(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from functools import partial
 
 from llmshed.admission.lanes import allowed_class
 from llmshed.admission.policy import PoolPolicy
+from llmshed.admission.request import Lane
 from llmshed.engines.base import Call, Engine
 from llmshed.gateway.counting.prompt_bytes import prompt_bytes
 from llmshed.gateway.daemon.app import Gateway
@@ -81,7 +82,9 @@ async def _read_anew(
     read, sizes = await gateway.parsing.run(partial(_read, engine, call, body), size)
     moved_from = pool.name if target is not pool else None
     actions = degraded.actions
-    lowered = capped is not None and (read.asked_output_tokens is None or capped < read.asked_output_tokens)
+    # Which lane a drill comes into is told later; its cases are interactive unless their key says otherwise.
+    granted = read.asked_output_tokens or gateway.policy.lanes[Lane.INTERACTIVE].default_output_tokens
+    lowered = capped is not None and capped < granted
     if lowered:
         actions = (*actions, RungAction.CAP_OUTPUT)
     return Taken(target, read, sizes, actions, (), moved_from, capped if lowered else None)
