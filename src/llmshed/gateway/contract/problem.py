@@ -108,7 +108,7 @@ class Problem:
             advice=verdict.advice,
             model=None if request is None or verdict.reason is Reason.NOT_FOUND else request.model,
             budget_tokens=None if verdict.equation is None else verdict.equation.safe_budget_tokens,
-            degradations=() if request is None else request.degradations,
+            degradations=verdict.degradations,
             deadline_seconds=None if late is None else _after_arrival(late, late.deadline),
             first_token_seconds=None if late is None else _after_arrival(late, late.first_token_deadline),
         )
