@@ -167,6 +167,34 @@ def test_a_stream_that_breaks_is_worth_nothing(cli: Cli, gateway: DrilledGateway
     assert errors == {"the stream ended before its end was told"}
 
 
+NAMED = b'{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"find","arguments":"{\\"a"}}]}}]}'
+REST = b'{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"\\":1}"}}]},"finish_reason":"stop"}]}'
+STOP = b'{"choices":[{"delta":{"content":"Paris"},"finish_reason":"stop"}]}'
+
+
+@pytest.mark.parametrize(
+    ("events", "result", "error"),
+    [
+        ((NAMED, REST), 1.0, None),
+        ((b'{"choices":[],"usage":{"prompt_tokens":-1}}', b"[]", b'{"choices":null}', STOP), 0.0, None),
+        ((b"{", STOP), 0.0, "the stream is not that of a chat"),
+        ((b'{"choices":[1]}', STOP), 0.0, "the stream is not that of a chat"),
+        ((b'{"error":{"message":"out of\\nmemory"}}',), 0.0, "out of memory"),
+    ],
+)
+def test_whatever_an_engine_sends_is_an_answer_or_told(
+    cli: Cli, gateway: DrilledGateway, tmp_path: Path, events: tuple[bytes, ...], result: float, error: str | None
+) -> None:
+    gateway.says = lambda _: Said(events=events)
+    cases, rows = tmp_path / "cases.jsonl", tmp_path / "rows.jsonl"
+    cases.write_text(json.dumps(case("France", checks=[{"exact": '[{"name":"find","arguments":"{\\"a\\":1}"}]'}])))
+    cli(
+        "ladder", "drill", "--set", cases, "--gateway", gateway.url, "--yes", "--rung", "short", "--cases-out", rows,
+    )  # fmt: skip
+    row, _ = map(json.loads, rows.read_text().splitlines())
+    assert (row["result"], row["error"]) == (result, error)
+
+
 def test_a_model_that_was_replaced_meanwhile_leaves_no_result(
     cli: Cli, gateway: DrilledGateway, cases: Path, tmp_path: Path
 ) -> None:

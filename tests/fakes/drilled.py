@@ -24,12 +24,13 @@ TERMS: dict[str, Any] = {
 
 @dataclass(slots=True)
 class Said:
-    """What a path answers to a case: a text as a stream, or a status with headers."""
+    """What a path answers to a case: a text as a stream, events as they are, or a status with headers."""
 
     text: str = ""
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     cut: bool = False
+    events: tuple[bytes, ...] = ()
 
 
 @dataclass(slots=True)
@@ -103,6 +104,8 @@ def drilled_gateway(says: Callable[[Sent], Said]) -> Iterator[DrilledGateway]:
 
 def stream(said: Said) -> bytes:
     """Return an answer as the events of a chat, a word each."""
+    if said.events:
+        return b"".join(b"data: " + event + b"\n\n" for event in said.events)
     words = said.text.split(" ")
     events: list[dict[str, Any]] = [
         {"choices": [{"index": 0, "delta": {"role": "assistant", "content": (" " if number else "") + word}}]}
