@@ -52,6 +52,25 @@ CASES: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """What a rung of the gateway leaves of each request: parts of its prompt and of its answer, 1 for all."""
+
+    prompt_ratio: float = 1.0
+    answer_ratio: float = 1.0
+
+
+CHANGES = {
+    "drop enrichment": Change(prompt_ratio=0.7),
+    "shrink context": Change(prompt_ratio=0.5),
+    "disable thinking": Change(answer_ratio=0.4),
+}
+"""Rungs that change requests before they are counted, played as shorter ones: a trace holds no text to shorten.
+
+How much they leave is assumed; ceilings stay, since nobody asks for less for it.
+"""
+
+
+@dataclass(frozen=True, slots=True)
 class Brought:
     """What a case gave.
 
@@ -70,7 +89,7 @@ class Brought:
     degraded_share: float
 
 
-def burst(crowd: Crowd, seconds: float) -> Iterator[TracedRequest]:
+def burst(crowd: Crowd, seconds: float, change: Change = Change()) -> Iterator[TracedRequest]:
     """Yield requests at Poisson times, three of ten bulk with four times the prompt.
 
     Lengths are exponential, ceilings the next power of two.
@@ -81,18 +100,24 @@ def burst(crowd: Crowd, seconds: float) -> Iterator[TracedRequest]:
         bulk = rng.random() < 0.3
         mean = crowd.prompt_tokens * (4 if bulk else 1)
         output = min(1 + int(rng.expovariate(1 / crowd.answer_tokens)), 1_000)
+        prompt = min(1 + int(rng.expovariate(1 / mean)), 4_000)
         yield TracedRequest(
             at,
-            min(1 + int(rng.expovariate(1 / mean)), 4_000),
-            output,
+            max(1, round(change.prompt_ratio * prompt)),
+            max(1, round(change.answer_ratio * output)),
             asked_output_tokens=min(1 << output.bit_length(), 1_024),
             intent=Intent.BULK if bulk else Intent.INTERACTIVE,
             priority_class=rng.choice((PriorityClass.HIGH, *(PriorityClass.NORMAL, PriorityClass.LOW) * 2)),
         )
 
 
-def brought(rungs: tuple[str, ...], crowd: Crowd, seconds: float = SECONDS) -> Brought:
-    """Play the burst with those rungs held, and return what came of it."""
+def brought(
+    rungs: tuple[str, ...],
+    crowd: Crowd,
+    seconds: float = SECONDS,
+    change: Change = Change(),
+) -> Brought:
+    """Play the burst with those rungs held, or its requests changed, and return what came of it."""
     setting = _on_ladder(shipped_stage(REPLICA, 1, SHARED), rungs)
     gate = watched_controller(setting)
     if rungs:
@@ -100,7 +125,7 @@ def brought(rungs: tuple[str, ...], crowd: Crowd, seconds: float = SECONDS) -> B
     report = simulate(
         setting,
         gate,
-        burst(crowd, seconds),
+        burst(crowd, seconds, change),
         ClientModel.NONE,
         Random(0),  # noqa: S311 - nobody draws
         RunPlan(EDGES),
@@ -152,8 +177,9 @@ def main() -> None:
     print("| crowd | rungs in force | goodput | high | normal | low | TTFT p95 | output tokens | changed answers |")
     print("|---|---|---|---|---|---|---|---|---|")
     for of, crowd in CROWDS.items():
-        for name, rungs in CASES.items():
-            one = brought(rungs, crowd)
+        played = {name: brought(rungs, crowd) for name, rungs in CASES.items()}
+        played |= {name: brought((), crowd, change=change) for name, change in CHANGES.items()}
+        for name, one in played.items():
             kept = " | ".join(f"{100 * one.kept[priority_class]:.0f} %" for priority_class in CLASSES)
             print(
                 f"| {of} | {name} | {one.goodput:.2f} /s | {kept} | {one.ttft_p95_seconds:.2f} s"
