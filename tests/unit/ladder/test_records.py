@@ -4,6 +4,7 @@ from pydantic import ValidationError
 from fakes.drills import drill_record, path_record
 from llmshed.ladder.records import MOST_KEPT, NO_DRILLS, DrillFile
 
+
 def test_a_file_is_read_back_as_it_was_written() -> None:
     file = NO_DRILLS.with_newest(drill_record(path_record("r2", ("cap_output 400",))))
     assert DrillFile.model_validate_json(file.model_dump_json(by_alias=True)) == file

@@ -16,8 +16,8 @@ from llmshed.gateway.replicas.serving import Meeting, Serving
 SUSPICION_SECONDS = 0.1
 """Time between probes of a replica that refused a connection: three of them make it down."""
 INFO_SECONDS = 50.0
-"""How often a replica that serves is asked whether it is still the same: with the pause between two looks, and that until
-stale evaluations are told, one that was replaced shows within a minute."""
+"""How often a replica that serves is asked whether it is still the same: with the pause between two looks, and that
+until stale evaluations are told, one that was replaced shows within a minute."""
 RETRY_SECONDS = 15.0
 """Time until a replica is met again that answers but cannot be used, for its tokenizer say."""
 
