@@ -95,6 +95,7 @@ def report(told: Diagnosis, asking: "Asking") -> dict[str, Any]:
         "causes": [_named_report(named) for named in told.named],
         "change": None if told.change is None else told.change._asdict(),
         "not_looked_at": list(told.unseen),
+        "warnings": list(told.warnings),
     }
 
 
@@ -152,6 +153,9 @@ def _print_for_people(told: Diagnosis, asking: "Asking") -> None:
         _print_named(named)
     if told.change is not None:
         _print_change(told.change)
+    for warning in told.warnings:
+        typer.echo("")
+        _print_wrapped(f"Warning: {warning}", indent="")
     if told.unseen:
         words = ", ".join(cause.replace("_", " ") for cause in told.unseen)
         typer.echo("")

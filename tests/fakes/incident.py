@@ -51,7 +51,7 @@ CALM: Mapping[str, float] = {
     "gpu": 0.7,
 }
 """A busy system that is well."""
-EXACT = {"replicas_up", "budget_factor", "profile_mismatch", "miscounted", "stalls", "kv_signals"}
+EXACT = {"replicas_up", "budget_factor", "profile_mismatch", "miscounted", "stalls", "kv_signals", "stale_rungs"}
 """What is counted, without noise."""
 SUFFERING = {"missed": 0.4, "missed_requests": 300.0, "interactive_refused": 6.0, "oldest_age": 0.8, "ttft_p95": 1.9}
 """What any overload shows."""

@@ -91,7 +91,7 @@ REASON_TABLE: dict[Reason, ReasonRow] = {
         403,
         ErrorKind.PERMISSION,
         Retry.NEVER,
-        "the key does not allow this intent, class or route, or a web page asks the admin listener",
+        "the key does not allow this intent, class or route, or a web page of elsewhere asks a listener without keys",
     ),
     Reason.NOT_FOUND: ReasonRow(404, ErrorKind.NOT_FOUND, Retry.NEVER, "no such route or model here"),
     Reason.METHOD_NOT_ALLOWED: ReasonRow(405, ErrorKind.REQUEST, Retry.NEVER, "the route takes another method"),

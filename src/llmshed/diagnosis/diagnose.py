@@ -68,6 +68,7 @@ class Diagnosis(NamedTuple):
         named: one cause, two that nothing tells apart, or none.
         change: the one thing to change; None where no cause is named.
         unseen: causes that could not be looked at for want of data.
+        warnings: what is wrong beside any cause, as sentences.
     """
 
     finding: Finding
@@ -77,6 +78,7 @@ class Diagnosis(NamedTuple):
     named: tuple[Named, ...]
     change: Change | None
     unseen: tuple[Cause, ...]
+    warnings: tuple[str, ...] = ()
 
 
 def diagnose(facts: Facts, draw: Callable[[int], int]) -> Diagnosis:
@@ -98,6 +100,7 @@ def diagnose(facts: Facts, draw: Callable[[int], int]) -> Diagnosis:
         named=named,
         change=CHANGES[named[0].suspicion.cause] if named else None,
         unseen=not_looked_at(facts),
+        warnings=_warnings(facts),
     )
 
 
@@ -108,6 +111,14 @@ def _finding(facts: Facts) -> Finding:
         return Finding.OVERLOAD
     direct = any(one.cause in _WARNED_OF for one in suspicions(facts))
     return Finding.WARNING if facts.steps_in_trouble or direct else Finding.HEALTHY
+
+
+def _warnings(facts: Facts) -> tuple[str, ...]:
+    """Tell of ladders that nobody should rely on: what they fall back to may have become worse since it was agreed."""
+    stale = facts.highest("stale_rungs")
+    if not stale:
+        return ()
+    return (f"Rungs whose evaluation no longer holds: {stale:.0f}; `llmshed ladder status` names them and says why.",)
 
 
 _WARNED_OF = frozenset({Cause.REPLICA_LOSS, Cause.DRIFTED_PROFILE, Cause.STALL})

@@ -234,6 +234,11 @@ SIGNALS: tuple[Signal, ...] = (
         "replicas that are not what their profile was measured on",
     ),
     Signal(
+        "stale_rungs", _E, Unit.NUMBER, _UP, 0.5,
+        "count(llmshed_ladder_evaluation_stale{$only} > 0) or vector(0)",
+        "rungs whose evaluation no longer holds",
+    ),
+    Signal(
         "upstream_errors", _E, Unit.PER_SECOND, _UP, 0.05,
         'sum(rate(llmshed_upstream_errors_total{kind!="busy"$and}[$rate]))', "requests that replicas failed",
     ),

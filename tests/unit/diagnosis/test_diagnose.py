@@ -85,3 +85,13 @@ def test_an_incident_that_fills_the_window_is_held_against_what_was_before_it() 
     found = told(staged(LOSS, begins=dict.fromkeys(names, 3600.0)))
     assert found.finding is Finding.OVERLOAD
     assert found.named[0].suspicion.cause is Cause.REPLICA_LOSS
+
+
+def test_a_stale_ladder_is_a_warning_beside_any_finding() -> None:
+    for changed, finding in (({}, Finding.HEALTHY), (LOSS, Finding.OVERLOAD)):
+        found = told(staged({**changed, "stale_rungs": 2.0}, begins={"stale_rungs": 0.0}))
+        assert found.finding is finding
+        assert found.warnings == (
+            "Rungs whose evaluation no longer holds: 2; `llmshed ladder status` names them and says why.",
+        )
+    assert told(staged({})).warnings == ()

@@ -31,6 +31,7 @@ _OF_BODIES: Final = AT_THE_DOOR - {Reason.DRAINING} | {
     Reason.TOKENIZER_UNAVAILABLE,
 }
 _OF_COUNTING: Final = _OF_BODIES | {
+    Reason.FORBIDDEN,
     Reason.CONTENT_ENCODING,
     Reason.CONTEXT_LIMIT,
     Reason.TENANT_QUOTA,
