@@ -36,7 +36,7 @@ $(VENV)/.installed-run: pyproject.toml
 
 $(VENV)/.installed-dev: pyproject.toml $(VENV)/.installed-run
 	@echo "installing what tests need into $(VENV)"
-	@$(PIP_INSTALL) --no-compile --editable '.[dev,fast,plots,clients]'
+	@$(PIP_INSTALL) --no-compile --editable '.[dev,fast,plots,clients,drill]'
 	@touch $@
 
 serve: $(VENV)/.installed-run ## start the gateway on 127.0.0.1:8080 in front of a simulated replica

@@ -41,8 +41,10 @@ def asked(url: str, path: str, body: Any = None) -> Any:
 
 
 @contextmanager
-def during(profile: Path, act: Callable[[], object], *, samples_first: int = 4) -> Iterator[None]:
-    """Do something beside the block, once its run has written so many samples."""
+def during(
+    profile: Path, act: Callable[[], object], *, samples_first: int = 4, repeated: bool = False
+) -> Iterator[None]:
+    """Do something beside the block, once its run has written so many samples; if wished every 5 s until it ends."""
     samples = profile.with_suffix(".samples.csv")
     begun = samples.stat().st_mtime_ns if samples.exists() else 0
     given_up = Event()
@@ -55,6 +57,8 @@ def during(profile: Path, act: Callable[[], object], *, samples_first: int = 4) 
                 and samples.read_text().count("\n") > samples_first
             ):
                 act()
+                while repeated and not given_up.wait(5.0):
+                    act()
                 return
 
     thread = Thread(target=wait)
@@ -196,13 +200,13 @@ def test_a_replica_that_dies_in_the_middle_leaves_no_profile(cli: Cli, tmp_path:
 
 def test_an_interrupted_run_is_kept_and_goes_on(cli: Cli, replica: str, tmp_path: Path) -> None:
     profile, journal, samples = (tmp_path / f"p{ending}" for ending in (".toml", ".journal.jsonl", ".samples.csv"))
-    with during(profile, end_this_process):
+    with during(profile, end_this_process, repeated=True):
         ran = cli("calibrate", replica, "--profile-out", profile, *MIX)
     assert ran.exit_code == ExitCode.INTERRUPTED
     assert f"go on with --resume {journal}" in ran.stderr
     assert left(tmp_path) == WITHOUT_PROFILE
     header, columns = journal.read_bytes().splitlines()[0], samples.read_text().splitlines()[0]
-    with during(profile, end_this_process):
+    with during(profile, end_this_process, repeated=True):
         ran = cli("calibrate", replica, "--resume", journal, "--quiet")
     assert ran.exit_code == ExitCode.INTERRUPTED
     assert samples.read_text().splitlines()[0] == columns

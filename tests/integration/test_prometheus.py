@@ -1,5 +1,6 @@
 """A real Prometheus asked through the library, and servers that are none, slow, closed or short of something."""
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -41,7 +42,7 @@ def test_a_range_and_an_instant_are_read(filled: str) -> None:
     (now,) = asked.at("share", BEGAN + 400)
     assert now.values == (0.5,)
     (then,) = asked.at("share", BEGAN + 100)
-    assert then.values != then.values, "no number"
+    assert math.isnan(then.values[0])
     assert asked.at("nobody_exports_this", BEGAN) == ()
 
 

@@ -1,7 +1,10 @@
 """One Prometheus, asked through prometheus-api-client."""
 
+import ast
+import json
 import re
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -140,10 +143,13 @@ class Prometheus:
 
 def _server_words(body: str) -> str:
     """Return what a server says of an error, shortened; the library shows a body as Python writes bytes."""
-    found = re.search(r'"error":"((?:[^"\\]|\\.)*)"', body)
-    text = found[1] if found else body.removeprefix("b'").removeprefix('b"').rstrip("'\"")
-    plain = " ".join(re.sub(r"\\[rnt]", " ", text).split())
-    return plain[:_TOLD_CHARACTERS] or "nothing"
+    try:
+        text = ast.literal_eval(body).decode(errors="replace")
+    except (ValueError, SyntaxError, AttributeError):
+        text = body
+    with suppress(ValueError, KeyError, TypeError):  # a front's own words, or a page
+        text = str(json.loads(text)["error"])
+    return " ".join(text.split())[:_TOLD_CHARACTERS] or "nothing"
 
 
 def _cause(error: BaseException) -> str:

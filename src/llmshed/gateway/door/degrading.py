@@ -53,6 +53,8 @@ async def degrade(gateway: Gateway, visit: Visit, pool: PoolPolicy, call: Call, 
     as_sent = Taken(pool, call, visit.prompt_sizes)
     drilled = drilled_rungs(gateway, visit, pool)
     rungs = _touching(gateway, visit, pool, wishes) if drilled is None else drilled
+    # A pool that serves nobody now answers nothing: its model is no better than the one that was asked for.
+    rungs = tuple(rung for rung in rungs if rung.pool is None or gateway.fleet.specs(rung.pool))
     if not rungs:
         return as_sent
     engine = gateway.fleet.engine(pool.name)
