@@ -78,8 +78,9 @@ def test_a_connection_that_breaks_is_tried_once() -> None:
         def breaks() -> None:
             with suppress(OSError):
                 while True:
-                    listener.accept()[0].close()
-                    accepted.append(None)
+                    connection = listener.accept()[0]
+                    accepted.append(None)  # before the close, which lets the asker go on
+                    connection.close()
 
         threading.Thread(target=breaks, daemon=True).start()
         with pytest.raises(PrometheusError) as caught:
