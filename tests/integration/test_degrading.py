@@ -16,6 +16,7 @@ from fakes.house import QUICK, House, house, until
 from llmshed.admission.events import RungHeld
 from llmshed.clock import SystemClock
 from llmshed.emulator import Emulator
+from llmshed.emulator.faults import FaultPlan
 from llmshed.engines.base import Call
 from llmshed.engines.tgi.engine import TgiEngine
 from llmshed.ladder.standing import Hold
@@ -200,6 +201,25 @@ async def test_what_fits_the_first_model_and_not_the_other_is_refused_truly(
     assert again.status == 413
     assert served.status == 200, "what the other model refused is not remembered against this one"
     assert len(sent) == 1
+
+
+async def test_a_failure_that_comes_after_the_change_names_it_too(
+    climbed: Climbed, sent: list[dict[str, Any]], data_dir: Path
+) -> None:
+    """The other model has no template of chats, which only shows when one is sent there; an engine may break as well."""
+    async with climbed(DROP, SMALLER, tokenizer=str(data_dir / "tokenizers" / "t5")) as running:
+        got = await running.post(ROUTE, CHAT)
+        line = await running.decision()
+    named = ["drop_enrichment", "smaller_model"]
+    assert (got.status, got.headers["x-llmshed-degraded"].split(",")) == (400, named)
+    assert (line["degradations"], line["moved_from"], sent) == (named, "main", [])
+    async with climbed(SHRINK, CAP) as running:
+        running.replicas[0].replica.faults.plan = FaultPlan(overloaded=True)
+        busy = await running.post(ROUTE, CHAT)
+        running.replicas[0].replica.faults.plan = FaultPlan(fail_after_events=1)
+        broken = await running.post(ROUTE, CHAT)
+    assert [got.status for got in (busy, broken)] == [429, 502]
+    assert {got.headers["x-llmshed-degraded"] for got in (busy, broken)} == {"shrink_context,cap_output"}
 
 
 def streams() -> Iterator[tuple[str, dict[str, Any]]]:

@@ -132,6 +132,7 @@ class Problem:
             maximums=admitted.maximums,
             status=failure.status if failure.status in ENGINE_STATUSES else None,
             error_type=failure.error_type,
+            degradations=admitted.degradations,
         )
 
 

@@ -12,6 +12,8 @@ FIELD: Final = "llmshed"
 MOST_PARTS: Final = 256
 """Of each list; a body of 2 MB holds more messages than anybody marks one by one."""
 MOST_TOOLS: Final = 128
+_CHOICES_BY_RULE: Final = ("auto", "none", "required")
+"""Values of `tool_choice` that are no names of tools; TGI takes any other string for one."""
 TEXT_FIELDS: Final = ("inputs", "prompt")
 """Where a body that is no chat has its text."""
 
@@ -128,8 +130,8 @@ def _tools(given: Any, body: Mapping[str, Any]) -> tuple[str, ...]:
         if not isinstance(name, str) or name not in known or name in names[:place]:
             raise malformed(f"{path}[{place}]", "the name of one of the request's tools, once", name)
     chosen = body.get("tool_choice")
-    forced = tool_name(chosen) if isinstance(chosen, dict) else None
-    if forced is not None and forced in names:
+    forced = chosen if isinstance(chosen, str) else tool_name(chosen)
+    if forced in names and forced not in _CHOICES_BY_RULE:
         raise malformed(path, "no tool that `tool_choice` asks for", forced)
     return tuple(names)
 

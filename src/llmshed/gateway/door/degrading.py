@@ -67,7 +67,12 @@ async def degrade(gateway: Gateway, visit: Visit, pool: PoolPolicy, call: Call, 
         return as_sent
     if wishes.declines_degrading:
         return Taken(pool, call, visit.prompt_sizes, declined=degraded.actions)
-    taken = await _read_anew(gateway, pool, call, degraded, size, capped)
+    target = pool if degraded.pool is None else _pool(gateway, degraded.pool)
+    if target is None:  # a reload took it away meanwhile
+        return as_sent
+    visit.degradations = degraded.actions
+    visit.moved_from = pool.name if target is not pool else None
+    taken = await _read_anew(gateway, target, call, degraded, size, capped)
     visit.left_out_bytes = max(0, size - sum(taken.sizes))  # a suffix may make it longer
     return taken
 

@@ -42,6 +42,8 @@ class Visit:
         call: its body, read; None before.
         prompt_sizes: bytes of each of its prompts, in order.
         declared: what its caller offers to leave out.
+        degradations: ladder actions that made another request of it, before it was counted.
+        moved_from: the pool that it came to, where another one answers.
         left_out_bytes: how much of its prompts rungs left out.
         wishes: what it wishes for, of which nothing is known before its body was read.
         fingerprint: keyed hash of its body; None before it was understood.
@@ -77,6 +79,8 @@ class Visit:
     call: Call | None = None
     prompt_sizes: tuple[int, ...] = ()
     declared: Declared = NOTHING
+    degradations: tuple[str, ...] = ()
+    moved_from: str | None = None
     left_out_bytes: int = 0
     wishes: Wishes = field(default_factory=Wishes)
     fingerprint: str | None = None
@@ -179,7 +183,7 @@ class Visit:
             continuing=None if asked is None else asked.continuing,
             drill=self.drill,
             left_out_bytes=self.left_out_bytes,
-            moved_from=None if asked is None else asked.moved_from,
+            moved_from=self.moved_from,
             prefix_blocks=() if asked is None else asked.prefix_blocks,
             waits=self._waits(now),
         )
@@ -187,6 +191,7 @@ class Visit:
             line.decision = _unjudged(ending)
         else:
             line.with_verdict(verdict)
+        line.degradations = line.degradations or self.degradations
         if self._left_queue:
             line.decision = Decision.QUEUE
         line.reason = self._reason(verdict)

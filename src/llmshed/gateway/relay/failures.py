@@ -57,6 +57,7 @@ def told_by_engine(failure: EngineFailure, kind: UpstreamErrorKind, job: RelayJo
                 requested_output_tokens=job.admitted.asked_output_tokens,
                 retry_after_seconds=verdict.retry_after_seconds or BUSY_RETRY_SECONDS,
                 model=job.admitted.model,
+                degradations=verdict.degradations,
             )
             return ExchangeError(busy, UpstreamErrorKind.BUSY)
         case UpstreamFault.CLIENT:
@@ -109,4 +110,5 @@ def _upstream_problem(
         maximums=verdict.maximums,
         model=job.admitted.model,
         timeout=timeout,
+        degradations=verdict.degradations,
     )

@@ -117,7 +117,15 @@ def test_a_chat_keeps_a_message_though_nobody_asks() -> None:
         read_declared(body)
 
 
-def test_a_tool_that_is_asked_for_is_no_enrichment() -> None:
-    chosen = {"type": "function", "function": {"name": "search"}}
+@pytest.mark.parametrize("chosen", [{"type": "function", "function": {"name": "search"}}, "search"])
+def test_a_tool_that_is_asked_for_is_no_enrichment(chosen: Any) -> None:
+    """TGI takes the bare name as well."""
     with pytest.raises(BodyError, match="tool_choice"):
         read_declared(chat({"enrichment": {"tools": ["search"]}}, tool_choice=chosen))
+    assert read_declared(chat({"enrichment": {"tools": ["clock"]}}, tool_choice=chosen)).tools == ("clock",)
+
+
+def test_a_choice_among_all_tools_asks_for_none_by_name() -> None:
+    tools = [{"type": "function", "function": {"name": "auto"}}, *TOOLS]
+    given = {"enrichment": {"tools": ["auto"]}}
+    assert read_declared({**chat(given, tool_choice="auto"), "tools": tools}).tools == ("auto",)
