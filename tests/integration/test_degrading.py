@@ -1,5 +1,7 @@
 """Rungs at the door: what an engine is sent, what client and decision log are told, and what stays as it was."""
 
+import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
@@ -68,12 +70,19 @@ def climbed(tmp_path: Path) -> Climbed:
 
     @asynccontextmanager
     async def run(
-        *rungs: dict[str, Any], settings: str = "", tokenizer: str = "embedded", most_tokens: int = 8192
+        *rungs: dict[str, Any],
+        settings: str = "",
+        tokenizer: str = "embedded",
+        most_tokens: int = 8192,
+        of_small: tuple[dict[str, Any], ...] = (),
     ) -> AsyncIterator[House]:
         limits = replace(QUICK.parameters, max_total_tokens=most_tokens, max_input_tokens=most_tokens - 1)
         emulator = Emulator(replace(QUICK, model_id=SMALL, parameters=limits), SystemClock())
         url = await emulator.start()
         small = f'[[pools]]\nname = "small"\nmodel = "{SMALL}"\ntokenizer = "{tokenizer}"\non_count_mismatch = "warn"\n'
+        if of_small:
+            (tmp_path / "small.toml").write_text(ladder_text(*of_small))
+            small += f'ladder = "{tmp_path / "small.toml"}"\n'
         small += f'[[pools.replicas]]\nname = "s1"\nurl = "{url}"\n'
         file = tmp_path / "ladder.toml"
         file.write_text(ladder_text(*(rungs or (CAP,))))
@@ -84,6 +93,8 @@ def climbed(tmp_path: Path) -> Climbed:
                 await until(lambda: sum(replica.up for replica in driver.state().replicas) == 2)
                 if rungs:
                     driver.tell(RungHeld("main", Hold(f"r{len(rungs)}", now + 600, "a test")))
+                if of_small:
+                    driver.tell(RungHeld("small", Hold(f"r{len(of_small)}", now + 600, "a test")))
                 yield running
         finally:
             await emulator.stop()
@@ -203,10 +214,24 @@ async def test_what_fits_the_first_model_and_not_the_other_is_refused_truly(
     assert len(sent) == 1
 
 
+async def test_the_ladder_of_the_pool_that_answers_holds_for_who_is_sent_there(
+    climbed: Climbed, sent: list[dict[str, Any]]
+) -> None:
+    async with climbed(SHRINK, SMALLER, of_small=(DROP, CAP)) as running:
+        moved = await running.post(ROUTE, CHAT)
+        straight = await running.post(ROUTE, {**CHAT, "model": SMALL})
+        declined = await running.post(ROUTE, CHAT, {"x-llmshed-degrade": "no"})
+    assert moved.headers["x-llmshed-degraded"] == "shrink_context,smaller_model,drop_enrichment,cap_output"
+    assert straight.headers["x-llmshed-degraded"] == "drop_enrichment,cap_output"
+    assert [(body["model"], "tools" in body, body["max_tokens"]) for body in sent] == [(SMALL, False, 5)] * 2
+    assert [len(body["messages"]) for body in sent] == [2, 3]
+    assert "does shrink_context, smaller_model, drop_enrichment" in declined.json()["error"]["message"]
+
+
 async def test_a_failure_that_comes_after_the_change_names_it_too(
     climbed: Climbed, sent: list[dict[str, Any]], data_dir: Path
 ) -> None:
-    """The other model has no template of chats, which only shows when one is sent there; an engine may break as well."""
+    """The other model has no template of chats, which shows when one is sent there; an engine may break as well."""
     async with climbed(DROP, SMALLER, tokenizer=str(data_dir / "tokenizers" / "t5")) as running:
         got = await running.post(ROUTE, CHAT)
         line = await running.decision()
@@ -258,3 +283,23 @@ async def test_a_repeat_is_known_whatever_was_left_out_of_it_meanwhile(climbed: 
         await running.post(ROUTE, CHAT)
         lines = [await running.decision(lambda one: not one["degradations"]), running.decisions[0]]
     assert lines[0]["fingerprint"] == lines[1]["fingerprint"]
+
+
+@pytest.mark.slow
+async def test_the_page_of_clients_shows_how_to_offer(
+    climbed: Climbed, sent: list[dict[str, Any]], repository: Path
+) -> None:
+    openai = pytest.importorskip("openai", reason="extra `clients` is not installed")
+    section = (repository / "docs" / "clients.md").read_text().partition("## Offering what may be left out\n")[2]
+    (block,) = re.findall(r"^```python\n(.*?)^```$", section.partition("\n## ")[0], flags=re.MULTILINE | re.DOTALL)
+    defined: dict[str, Any] = {}
+    exec(compile(block, "clients.md", "exec"), defined)  # noqa: S102 - the page's own code
+    async with climbed(SHRINK) as running:
+        with openai.OpenAI(base_url=f"{running.data}/v1", api_key="none") as client:
+            told = [
+                await asyncio.to_thread(defined["answer"], client, LARGE, pages, "Why?")
+                for pages in (["one", "two", "three"], [])
+            ]
+    assert [done for _, done in told] == ["shrink_context", ""]
+    assert all(text for text, _ in told)
+    assert [[part["text"] for part in body["messages"][0]["content"]] for body in sent] == [["three", "Why?"], ["Why?"]]

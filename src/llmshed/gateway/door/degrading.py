@@ -47,59 +47,77 @@ class Taken:
 async def degrade(gateway: Gateway, visit: Visit, pool: PoolPolicy, call: Call, wishes: Wishes) -> Taken:
     """Return a request as the rungs in force leave it.
 
+    A pool that a rung sends it to has a ladder too, which holds for it as for who comes there straight. Where that one
+    sends it on it goes on, once.
+
     Raises:
         BodyError: the pool that is to answer takes no such request, or a drill is not permitted.
     """
     as_sent = Taken(pool, call, visit.prompt_sizes)
     drilled = drilled_rungs(gateway, visit, pool)
-    rungs = _touching(gateway, visit, pool, wishes) if drilled is None else drilled
-    # A pool that serves nobody now answers nothing: its model is no better than the one that was asked for.
-    rungs = tuple(rung for rung in rungs if rung.pool is None or gateway.fleet.specs(rung.pool))
+    rungs = _usable(gateway, _touching(gateway, visit, pool, wishes) if drilled is None else drilled)
     if not rungs:
         return as_sent
-    engine = gateway.fleet.engine(pool.name)
-    arguments = engine.takes_template_arguments
-    work = partial(apply_rungs, call.body, visit.declared, rungs, takes_template_arguments=arguments)
-    size = sum(visit.prompt_sizes)
-    degraded = await gateway.parsing.run(work, size)
+    degraded = await _applied(gateway, visit, call, rungs, pool)
+    target = _answering(gateway, degraded, pool)
+    if target is not None and target is not pool and drilled is None:
+        onward = _usable(gateway, _touching(gateway, visit, target, wishes))
+        if onward:
+            degraded = await _applied(gateway, visit, call, (*rungs, *onward), target)
+            target = _answering(gateway, degraded, pool)
     capped = None if drilled is None else degraded.output_tokens
-    if not degraded.actions and capped is None:
+    if target is None or (not degraded.actions and capped is None):
         return as_sent
     if wishes.declines_degrading:
         return Taken(pool, call, visit.prompt_sizes, declined=degraded.actions)
-    target = pool if degraded.pool is None else _pool(gateway, degraded.pool)
-    if target is None:  # a reload took it away meanwhile
-        return as_sent
     visit.degradations = degraded.actions
     visit.moved_from = pool.name if target is not pool else None
-    taken = await _read_anew(gateway, target, call, degraded, size, capped)
-    visit.left_out_bytes = max(0, size - sum(taken.sizes))  # a suffix may make it longer
+    taken = await _read_anew(gateway, target, call, degraded, visit, capped)
+    visit.left_out_bytes = max(0, sum(visit.prompt_sizes) - sum(taken.sizes))  # a suffix may make it longer
     return taken
 
 
+async def _applied(
+    gateway: Gateway, visit: Visit, call: Call, rungs: tuple[Rung, ...], answering: PoolPolicy
+) -> Degraded:
+    arguments = gateway.fleet.engine(answering.name).takes_template_arguments
+    work = partial(apply_rungs, call.body, visit.declared, rungs, takes_template_arguments=arguments)
+    return await gateway.parsing.run(work, sum(visit.prompt_sizes))
+
+
+def _answering(gateway: Gateway, degraded: Degraded, pool: PoolPolicy) -> PoolPolicy | None:
+    """Return the pool that is to answer; None where a reload took it away meanwhile."""
+    if degraded.pool is None:
+        return pool
+    return next((one for one in gateway.policy.pools if one.name == degraded.pool), None)
+
+
 async def _read_anew(
-    gateway: Gateway, pool: PoolPolicy, call: Call, degraded: Degraded, size: int, capped: int | None
+    gateway: Gateway, target: PoolPolicy, call: Call, degraded: Degraded, visit: Visit, capped: int | None
 ) -> Taken:
     """Let the engine that is to answer read the changed body, which is counted as any other."""
-    target = next((one for one in gateway.policy.pools if one.name == degraded.pool), pool)
     body = dict(degraded.body)
-    if target is not pool and "model" in body:
+    if visit.moved_from is not None and "model" in body:
         body["model"] = target.model
     engine = gateway.fleet.engine(target.name)
-    read, sizes = await gateway.parsing.run(partial(_read, engine, call, body), size)
-    moved_from = pool.name if target is not pool else None
+    read, sizes = await gateway.parsing.run(partial(_read, engine, call, body), sum(visit.prompt_sizes))
     actions = degraded.actions
     # Which lane a drill comes into is told later; its cases are interactive unless their key says otherwise.
     granted = read.asked_output_tokens or gateway.policy.lanes[Lane.INTERACTIVE].default_output_tokens
     lowered = capped is not None and capped < granted
     if lowered:
         actions = (*actions, RungAction.CAP_OUTPUT)
-    return Taken(target, read, sizes, actions, (), moved_from, capped if lowered else None)
+    return Taken(target, read, sizes, actions, (), visit.moved_from, capped if lowered else None)
 
 
 def _read(engine: Engine, call: Call, body: dict[str, object]) -> tuple[Call, tuple[int, ...]]:
     read = engine.read_call(call.route, body)
     return read, tuple(map(prompt_bytes, read.prompts))
+
+
+def _usable(gateway: Gateway, rungs: tuple[Rung, ...]) -> tuple[Rung, ...]:
+    """Leave out rungs whose pool serves nobody now: its model is no better than the one that was asked for."""
+    return tuple(rung for rung in rungs if rung.pool is None or gateway.fleet.specs(rung.pool))
 
 
 def _touching(gateway: Gateway, visit: Visit, pool: PoolPolicy, wishes: Wishes) -> tuple[Rung, ...]:

@@ -92,6 +92,8 @@ def test_another_pool_answers() -> None:
     for one in (rung(RungAction.SMALLER_MODEL, pool="small"), rung(RungAction.DISABLE_THINKING, pool="small")):
         degraded = applied(CHAT, one)
         assert (degraded.pool, degraded.actions) == ("small", (str(one.action),))
+        onward = applied(CHAT, one, rung(RungAction.SMALLER_MODEL, pool="tiny"))
+        assert onward.pool == "tiny"
 
 
 def test_rungs_come_together_on_the_places_of_the_body_that_was_sent() -> None:
@@ -140,3 +142,5 @@ def test_order_and_floor_hold_and_what_is_asked_stays(
     assert len(gone) <= -(-len(listed) * share // 1) + 1e-9
     assert asks is None or asks in left
     assert degraded.actions == (("shrink_context",) if gone else ())
+    twice = apply_rungs({"messages": messages}, declared, (one, one), takes_template_arguments=False)
+    assert twice == degraded
