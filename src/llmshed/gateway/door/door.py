@@ -105,7 +105,9 @@ class DataDoor:
         """Answer a problem; a connection that is not at a clean boundary after it cannot be used again."""
         if problem.model is None and visit.model is not None and problem.reason is not Reason.NOT_FOUND:
             problem = replace(problem, model=visit.model)
-        if not problem.degradations:  # what failed before the core saw it may well fail for what a rung did
+        if (
+            visit.degradations and not problem.degradations
+        ):  # what failed before the core saw it may well fail for what a rung did
             problem = replace(problem, degradations=visit.degradations)
         visit.problem = problem
         request = visit.request
