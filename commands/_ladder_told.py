@@ -5,6 +5,9 @@ from typing import Any
 
 from ._spans import written_span
 
+REHEARSED_SECONDS = 600
+"""How far back a dry run looks where the gateway remembers as much."""
+
 
 def status_lines(told: dict[str, Any]) -> Iterator[str]:
     """Tell where each pool stands."""
@@ -49,6 +52,8 @@ def rehearsal_lines(told: dict[str, Any]) -> Iterator[str]:
     yield f"{told['pool']}: rung {told['number']} of ladder {told['ladder']}; in force would be {names}"
     served, tokens = rehearsal["served"], rehearsal["served_tokens"]
     yield f"In the last {past} it served {served:,} requests of {tokens:,} reserved tokens."
+    if rehearsal["past_seconds"] < REHEARSED_SECONDS:
+        yield f"No more than {past} of decisions are at hand, so what was before is not counted."
     for effect in rehearsal["effects"]:
         if effect["requests"] is None:
             yield f"  {effect['rung']:<24} unknown: {effect['unknown']}"

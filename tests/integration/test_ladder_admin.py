@@ -1,6 +1,7 @@
 """Rungs that a person holds over the admin listener of a running gateway: what is told, written and kept."""
 
 import asyncio
+import errno
 import hashlib
 import json
 import os
@@ -9,13 +10,14 @@ import resource
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fakes.house import House, house
-from llmshed.admission.events import RungReleased
+from llmshed.admission.events import PolicyChanged, RungReleased
 from llmshed.ladder.standing import Cause
 
 HOLD = {"rung": "shed-lowest", "for_seconds": 900, "reason": "incident 7"}
@@ -107,6 +109,17 @@ async def test_a_dry_run_counts_and_changes_nothing(tmp_path: Path) -> None:
         assert [effect["requests"] for effect in told["rehearsal"]["effects"]] == [0, 0]
         assert (await standing(gate))["hold"] is None
         assert written(tmp_path) == set()
+
+
+async def test_a_dry_run_tells_how_far_back_it_could_look() -> None:
+    async with house("[server]\ndecision_history = 2\n", pool=LADDER) as gate:
+        for served, whole in ((1, True), (2, False), (2, False)):
+            assert (
+                await gate.post("/generate", {"inputs": "Hello", "parameters": {"max_new_tokens": 2}})
+            ).status == 200
+            rehearsal = (await asked(gate, "/trigger", HOLD | {"dry_run": True}))["rehearsal"]
+            assert (rehearsal["served"], rehearsal["past_seconds"] == 600.0) == (served, whole)
+            assert 0 <= rehearsal["past_seconds"] <= 600
 
 
 @pytest.mark.parametrize(
@@ -220,6 +233,49 @@ async def test_a_file_that_cannot_be_written_refuses_the_act_and_changes_nothing
         (tmp_path / name).rmdir()
         await asked(gate, "/trigger", HOLD)
         assert (await asked(gate, ""))["trouble"] is None
+
+
+async def test_a_hold_that_was_refused_does_not_come_with_the_next_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, failing = os.fsync, [True]
+
+    def fsync(opened: int) -> None:
+        if stat.S_ISDIR(os.fstat(opened).st_mode) and failing[0]:
+            raise OSError(errno.EIO, "Input/output error")  # the new state is in place by then
+        real(opened)
+
+    (tmp_path / "audit.jsonl").write_text('{"schema":"llmshed.audit/1","time":"cut of')  # by the machine's fall
+    async with house(files(tmp_path), pool=LADDER, ready=False) as gate:
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "fsync", fsync)
+            told = await asked(gate, "/trigger", HOLD, status=503)
+            assert "held.json: cannot be written: Input/output error; nothing was changed" in told["error"]
+            assert (await standing(gate))["hold"] is None
+        await settled(gate)
+        lines = (tmp_path / "audit.jsonl").read_text("utf-8").splitlines()[1:]
+        assert [json.loads(line)["what"] for line in lines] == ["trigger", "failed"]
+    async with house(files(tmp_path), pool=LADDER, ready=False) as gate:
+        assert (await standing(gate))["hold"] is None
+        await asked(gate, "/trigger", HOLD)
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "fsync", fsync)
+            await asked(gate, "/release", {}, status=503)
+    async with house(files(tmp_path), pool=LADDER, ready=False) as gate:
+        assert (await standing(gate))["hold"]["rung"] == "shed-lowest"
+
+
+async def test_a_pool_that_loses_its_ladder_loses_what_was_held(tmp_path: Path) -> None:
+    async with house(files(tmp_path), pool=LADDER, ready=False) as gate:
+        await asked(gate, "/trigger", HOLD)
+        driver = gate.daemon.gateway.driver
+        with_it = driver.policy
+        bare = replace(with_it, pools=tuple(replace(pool, ladder=None) for pool in with_it.pools))
+        for policy in (bare, with_it):
+            driver.tell(PolicyChanged(policy))
+            await settled(gate)
+            assert json.loads((tmp_path / "held.json").read_bytes())["holds"] == []
+        assert ((await standing(gate))["hold"], audited(tmp_path)[-1]["cause"]) == (None, Cause.RELOADED)
 
 
 async def test_links_are_not_followed(tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
 """Rules between settings: values that are valid one by one but cannot all be meant."""
 
 from collections.abc import Callable, Iterator, Sequence
+from os.path import normpath
 
 from llmshed.config.addresses import SIMULATED, Address
 from llmshed.config.counting import CountingSettings
+from llmshed.config.ladders import LadderSettings
 from llmshed.config.lanes import BulkThresholds, InteractiveThresholds, LaneSettings
 from llmshed.config.paths import Path, spelled
 from llmshed.config.pools import PoolSettings
@@ -53,6 +55,18 @@ def lane_contradictions(
                 ((*table, "bulk", setting), (*table, "interactive", setting)),
                 f"{long} is less than the interactive lane's {short}, which larger requests leave for this lane;"
                 f" at least {short} is accepted",
+            )
+
+
+def ladder_file_contradictions(ladder: LadderSettings, decisions: str) -> Iterator[Remark]:
+    """Yield a state file that something else is written to: it is put in place whole, and what was there is gone."""
+    if ladder.state_file is None:
+        return
+    state, setting = normpath(ladder.state_file), ("ladder", "state_file")
+    for other, place in ((("ladder", "audit_file"), ladder.audit_file), (("log", "decisions"), decisions)):
+        if place is not None and normpath(place) == state:
+            yield Remark(
+                (setting, other), f"is `{spelled(other)}` too, which each hold would replace; name another file"
             )
 
 

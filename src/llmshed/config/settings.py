@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 from llmshed.config.base import Settings
 from llmshed.config.contradictions import (
     counting_contradictions,
+    ladder_file_contradictions,
     lane_contradictions,
     listener_contradictions,
     pool_contradictions,
@@ -53,6 +54,7 @@ class Config(Settings):
                 lane_contradictions(self.lanes.interactive, self.lanes.bulk),
                 residence_contradictions(self.lanes),
                 counting_contradictions(self.counting, self.server),
+                ladder_file_contradictions(self.ladder, self.log.decisions),
                 tenant_contradictions(self.tenants),
                 pool_contradictions(self.pools),
             )

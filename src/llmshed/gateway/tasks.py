@@ -19,7 +19,7 @@ class Spawned(Protocol):
 
 
 class Tasks:
-    """Owns the background tasks of one part of the gateway; whoever makes it calls `cancel_all` at the end.
+    """Owns the background tasks of one part of the gateway; whoever makes it calls `cancel_all` or `finish` at the end.
 
     The event loop keeps only weak references to tasks, so a task that nobody holds may vanish while it waits, and an
     exception in it is told only when it is collected.
@@ -39,6 +39,11 @@ class Tasks:
         self._running.add(task)
         task.add_done_callback(self._ended)
         return task
+
+    async def finish(self) -> None:
+        """Wait until every task has ended by itself, those too that they start meanwhile."""
+        while self._running:
+            await asyncio.wait(set(self._running))
 
     async def cancel_all(self) -> None:
         """Cancel every task and wait until all have ended; tasks that they start meanwhile are ended too."""

@@ -25,6 +25,12 @@ CASES = {
     "one address twice": (
         f'{POOL}[server]\nlisten = "127.0.0.1:1"\nadmin_listen = "127.0.0.1:1"', "server.admin_listen", "its own",
     ),
+    "one file for holds and their audit": (
+        f'{POOL}[ladder]\nstate_file = "a/l.json"\naudit_file = "a/../a/l.json"', "ladder.state_file", "audit_file",
+    ),
+    "one file for holds and decisions": (
+        f'{POOL}[ladder]\nstate_file = "/l.json"\n[log]\ndecisions = "/l.json"', "ladder.state_file", "log.decisions",
+    ),
     "default above the maximum": (
         f"{POOL}[lanes.bulk]\nmax_output_tokens = 1100\ndefault_output_tokens = 1101",
         "lanes.bulk.default_output_tokens", "at most 1100",

@@ -59,3 +59,20 @@ async def test_cancelling_is_no_crash(caplog: pytest.LogCaptureFixture) -> None:
     await asyncio.sleep(0)
     await tasks.cancel_all()
     assert caplog.text == ""
+
+
+async def test_finish_waits_for_what_a_task_starts_and_cancels_nothing() -> None:
+    tasks, done = Tasks(), []
+
+    async def heir() -> None:
+        await asyncio.sleep(0)
+        done.append("heir")
+
+    async def first() -> None:
+        await asyncio.sleep(0)
+        tasks.spawn(heir(), "heir")
+        done.append("first")
+
+    tasks.spawn(first(), "first")
+    await tasks.finish()
+    assert done == ["first", "heir"]

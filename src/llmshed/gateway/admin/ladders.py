@@ -75,8 +75,8 @@ async def trigger(house: Administration, request: web.BaseRequest) -> web.Respon
         "rehearsal": None,
     }
     if dry_run:
-        past = _past(gateway)
-        told["rehearsal"] = rehearsal_report(rehearse(past, pool.name, ladder, rung), PAST_SECONDS)
+        past, seconds = _past(gateway)
+        told["rehearsal"] = rehearsal_report(rehearse(past, pool.name, ladder, rung), seconds)
         return json_answer(told)
     try:
         await gateway.ladder_book.hold(pool.name, rung, seconds, reason, _who(house, request))
@@ -170,10 +170,19 @@ def _standing(gateway: Gateway, pool: str) -> Standing:
     return standing
 
 
-def _past(gateway: Gateway) -> list[dict[str, Any]]:
-    """Return the remembered decisions of the last minutes."""
-    since = gateway.clock.wall() - PAST_SECONDS
-    return [line for line in gateway.decision_log.last(MAX_LISTED) if line["time_seconds"] >= since]
+def _past(gateway: Gateway) -> tuple[list[dict[str, Any]], float]:
+    """Return the remembered decisions that ended in the last minutes, newest first, and how far back they go whole."""
+    wall = gateway.clock.wall()
+    remembered = gateway.decision_log.last(MAX_LISTED)
+    recent = [line for line in remembered if _ended(line) >= wall - PAST_SECONDS]
+    most = min(MAX_LISTED, gateway.snapshot.config.server.decision_history)
+    if len(recent) < most:
+        return recent, PAST_SECONDS
+    return recent, round(max(wall - _ended(recent[-1]), 0.0), 3)  # those before the oldest may be forgotten
+
+
+def _ended(line: Mapping[str, Any]) -> float:
+    return float(line["time_seconds"] + (line["total_seconds"] or 0.0))
 
 
 def _warnings(gateway: Gateway) -> list[str]:

@@ -1,14 +1,15 @@
 """The audit of ladders: one JSON object a line for each act of a person and each step, appended and never changed.
 
 The file is opened for each append, so that it may be moved away at any time. A line is there whole or not at all: what
-a full disk cut off is taken back. Texts of people are written as JSON strings, so that none can forge a line.
+a full disk cut off is taken back, and what the machine's fall cut off is ended before the next line. Texts of people
+are written as JSON strings, so that none can forge a line.
 """
 
 import contextlib
 import os
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -74,6 +75,9 @@ class AuditEntry:
         }
 
 
+_FIELDS: Final = frozenset(field.name for field in fields(AuditEntry))
+
+
 def append_lines(path: Path, records: Sequence[dict[str, Any]], *, on_disk: bool) -> None:
     """Append records; blocks. With `on_disk` it returns once they would outlive the machine's fall.
 
@@ -81,22 +85,39 @@ def append_lines(path: Path, records: Sequence[dict[str, Any]], *, on_disk: bool
         OSError: nothing was appended: the disk is full, the file is no regular one, a link, or may not be written.
     """
     text = b"".join(orjson.dumps(record) + b"\n" for record in records)
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     opened = os.open(path, flags, 0o600)
     try:
         status = os.fstat(opened)
         if not stat.S_ISREG(status.st_mode):
             raise OSError(0, "it is no regular file")
+        if status.st_size and os.pread(opened, 1, status.st_size - 1) != b"\n":
+            text = b"\n" + text  # else the first record would be lost in what was cut off
         try:
             written = os.write(opened, text)
             if written < len(text):
                 os.write(opened, text[written:])  # a disk that was full at the first part says so at the second
             if on_disk:
                 os.fsync(opened)
+                if status.st_size == 0:
+                    sync_folder(path.parent)  # it may be new, and its name not on the disk yet
         except OSError:
             with contextlib.suppress(OSError):
                 os.ftruncate(opened, status.st_size)
             raise
+    finally:
+        os.close(opened)
+
+
+def sync_folder(folder: Path) -> None:
+    """See the names of a folder on the disk; blocks.
+
+    Raises:
+        OSError: it could not be done.
+    """
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(opened)
     finally:
         os.close(opened)
 
@@ -120,6 +141,6 @@ def last_records(path: Path, most: int) -> list[dict[str, Any]]:
     for line in lines[-most - 1 :]:  # one more, since the first may be cut
         with contextlib.suppress(orjson.JSONDecodeError):
             record = orjson.loads(line)
-            if isinstance(record, dict) and record.get("schema") == AUDIT_SCHEMA:
+            if isinstance(record, dict) and record.get("schema") == AUDIT_SCHEMA and record.keys() >= _FIELDS:
                 found.append(record)
     return found[-most:]

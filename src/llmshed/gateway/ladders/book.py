@@ -132,10 +132,10 @@ class LadderBook:
         await self._whole(self._release(pool, reason, who))
 
     async def close(self) -> None:
-        """Write what is not written yet."""
+        """End the acts that are under way, and write what is not written yet."""
+        await self._tasks.finish()
         async with self._one_at_a_time:
             await self._flush()
-        await self._tasks.cancel_all()
 
     async def _hold(self, pool: str, rung: str, for_seconds: float, reason: str, who: str) -> None:
         async with self._one_at_a_time:
@@ -181,7 +181,7 @@ class LadderBook:
             try:
                 await asyncio.to_thread(write_held, self._state_path, held)
             except OSError as error:
-                self._note(self._failed(entry))
+                await self._take_back(entry)  # it may be in place, where the next process would find it
                 raise self._unwritten("state", self._state_path, error) from None
             self._troubles.pop("state", None)
 

@@ -10,6 +10,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from llmshed.errors import LadderError
+from llmshed.gateway.ladders.audit import sync_folder
 
 STATE_SCHEMA: Final = "llmshed.ladder_state/1"
 _MOST_BYTES: Final = 1_048_576
@@ -68,7 +69,7 @@ def write_held(path: Path, holds: Mapping[str, HeldRung]) -> None:
     """Put what is held in place of what was, and see it on the disk; blocks.
 
     Raises:
-        OSError: it could not be written; the file is as it was.
+        OSError: it could not be written; the file is as it was, or in place and perhaps not on the disk.
     """
     state = {"schema": STATE_SCHEMA, "holds": [hold.model_dump() for hold in holds.values()]}
     text = orjson.dumps(state) + b"\n"
@@ -83,8 +84,4 @@ def write_held(path: Path, holds: Mapping[str, HeldRung]) -> None:
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_folder(path.parent)

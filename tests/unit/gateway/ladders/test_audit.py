@@ -1,7 +1,12 @@
 """The lines of the audit: documented, whole or absent, and read from the end."""
 
+import errno
 import json
+import os
 import re
+import stat
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -42,6 +47,39 @@ def test_only_the_end_of_a_long_file_is_read_and_foreign_lines_are_passed_over(t
     file.write_text("x" * 700_000 + "\n[1]\n{}\n")
     append_lines(file, [record(1)], on_disk=False)
     assert last_records(file, 5) == [record(1)]
+
+
+def test_what_was_cut_off_takes_no_later_line_with_it(tmp_path: Path) -> None:
+    file = tmp_path / "audit.jsonl"
+    file.write_bytes(b'{"schema":"llmshed.audit/1","ti')
+    append_lines(file, [record(1)], on_disk=True)
+    append_lines(file, [record(2)], on_disk=False)
+    assert last_records(file, 5) == [record(1), record(2)]
+    assert file.read_bytes().count(b"\n") == 3
+
+
+def test_lines_without_the_fields_of_one_are_passed_over(tmp_path: Path) -> None:
+    file = tmp_path / "audit.jsonl"
+    file.write_text('{"schema":"llmshed.audit/1","what":"step"}\n')
+    append_lines(file, [record(1)], on_disk=False)
+    assert last_records(file, 5) == [record(1)]
+
+
+def test_a_new_file_whose_name_does_not_reach_the_disk_is_no_success(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, real = tmp_path / "audit.jsonl", os.fsync
+    monkeypatch.setattr(os, "fsync", partial(unless_folder, real))
+    with pytest.raises(OSError, match="Input/output"):
+        append_lines(file, [record(1)], on_disk=True)
+    assert file.read_bytes() == b""
+
+
+def unless_folder(real: Callable[[int], None], opened: int) -> None:
+    """Sync a file; of a folder, say that the disk failed."""
+    if stat.S_ISDIR(os.fstat(opened).st_mode):
+        raise OSError(errno.EIO, "Input/output error")
+    real(opened)
 
 
 def test_a_file_that_is_not_there_has_no_records(tmp_path: Path) -> None:
