@@ -1,7 +1,6 @@
 """Rules between settings: values that are valid one by one but cannot all be meant."""
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import PurePosixPath
 
 from llmshed.config.addresses import SIMULATED, Address
 from llmshed.config.counting import CountingSettings
@@ -62,9 +61,9 @@ def ladder_file_contradictions(ladder: LadderSettings, decisions: str) -> Iterat
     """Yield a state file that something else is written to: it is put in place whole, and what was there is gone."""
     if ladder.state_file is None:
         return
-    state, setting = PurePosixPath(ladder.state_file), ("ladder", "state_file")
+    setting = ("ladder", "state_file")
     for other, place in ((("ladder", "audit_file"), ladder.audit_file), (("log", "decisions"), decisions)):
-        if place is not None and PurePosixPath(place) == state:
+        if place == ladder.state_file:
             yield Remark(
                 (setting, other), f"is `{spelled(other)}` too, which each hold would replace; name another file"
             )

@@ -26,7 +26,7 @@ CASES = {
         f'{POOL}[server]\nlisten = "127.0.0.1:1"\nadmin_listen = "127.0.0.1:1"', "server.admin_listen", "its own",
     ),
     "one file for holds and their audit": (
-        f'{POOL}[ladder]\nstate_file = "a/l.json"\naudit_file = "a/./l.json"', "ladder.state_file", "audit_file",
+        f'{POOL}[ladder]\nstate_file = "l.json"\naudit_file = "l.json"', "ladder.state_file", "audit_file",
     ),
     "one file for holds and decisions": (
         f'{POOL}[ladder]\nstate_file = "/l.json"\n[log]\ndecisions = "/l.json"', "ladder.state_file", "log.decisions",
