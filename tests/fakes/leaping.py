@@ -25,6 +25,10 @@ Arguments = TypeVarTuple("Arguments")
 GRACE_SECONDS = 0.001
 """Real time in which bytes that are under way may still arrive, before it leaps."""
 
+FAR_LEAP_SECONDS = 0.5
+FAR_GRACE_SECONDS = 0.05
+"""A leap this far may pass a timeout: on a busy machine even loopback's bytes are under way for more than a moment."""
+
 
 class LeapingLoop(asyncio.SelectorEventLoop):
     """An event loop whose timers never wait."""
@@ -97,7 +101,8 @@ class _LeapingSelector(selectors.DefaultSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None or timeout <= 0:
             return super().select(timeout)
-        ready = super().select(timeout if self.threads else GRACE_SECONDS)
+        grace = FAR_GRACE_SECONDS if timeout > FAR_LEAP_SECONDS else GRACE_SECONDS
+        ready = super().select(timeout if self.threads else grace)
         if not ready:
             self.now += timeout
         return ready
