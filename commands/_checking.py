@@ -1,5 +1,6 @@
 """Checking a configuration and the files that it names: `config check` and `serve --check`."""
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
@@ -18,7 +19,7 @@ SCHEMA = "llmshed.config_check/1"
 
 def check_and_exit(read: "Callable[[], LoadedConfig]", *, as_json: bool) -> NoReturn:
     """Tell every mistake of what `read` returns or raises, a line each on stderr, and end with 0 or 78."""
-    from llmshed.gateway.daemon.references import reference_problems
+    from llmshed.gateway.daemon.references import reference_doubts, reference_problems
 
     source: str | None = None
     warnings: tuple[str, ...] = ()
@@ -26,6 +27,8 @@ def check_and_exit(read: "Callable[[], LoadedConfig]", *, as_json: bool) -> NoRe
         loaded = read()
         source, warnings = loaded.source, loaded.warnings
         problems = reference_problems(loaded.config)
+        if not problems:
+            warnings += tuple(reference_doubts(loaded.config, datetime.now(UTC).date()))
     except ConfigError as error:
         problems = error.problems
     if as_json:

@@ -1,6 +1,7 @@
 """Whether the files that a configuration names can be used, so that `config check` says what `serve` would."""
 
 from collections.abc import Callable, Iterator
+from datetime import date
 from functools import partial
 from pathlib import Path
 
@@ -8,8 +9,9 @@ from llmshed.config.settings import Config
 from llmshed.errors import ConfigError, LlmshedError
 from llmshed.gateway.door.auth import read_admin_access, read_key_ring
 from llmshed.gateway.hashing import read_hasher
-from llmshed.gateway.ladders.files import read_ladders
+from llmshed.gateway.ladders.files import doubts, read_ladders
 from llmshed.gateway.profile_file import read_profile
+from llmshed.profile.thresholds import differing_thresholds
 
 
 def reference_problems(config: Config) -> tuple[str, ...]:
@@ -27,6 +29,19 @@ def reference_problems(config: Config) -> tuple[str, ...]:
             problems += [f"pools[{index}].profile: {line}" for line in said]
         problems += [f"pools[{index}].tokenizer: {line}" for line in _tokenizer_problems(pool.tokenizer)]
     return (*problems, *_log_problems(config), *_ladder_problems(config))
+
+
+def reference_doubts(config: Config, today: date) -> Iterator[str]:
+    """Yield what `serve` would warn of in files that have no problem, a sentence each, the pool first.
+
+    Told are thresholds that are not those a pool's profile was made for, and what is doubtful in its ladder on `today`.
+    """
+    for pool in config.pools:
+        if pool.profile is not None:
+            profile = read_profile(Path(pool.profile))
+            for sentence in differing_thresholds(profile, config.lanes.interactive, config.lanes.bulk):
+                yield f"pool {pool.name}: {sentence}"
+    yield from doubts(read_ladders(config), config, today)
 
 
 def _said(attempt: Callable[[], object]) -> tuple[str, ...]:

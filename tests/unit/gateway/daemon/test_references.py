@@ -1,12 +1,13 @@
 """Files that a configuration names are opened by `config check`."""
 
 import hashlib
+from datetime import date
 from pathlib import Path
 
 import pytest
 
 from llmshed.gateway.config_file import read_config
-from llmshed.gateway.daemon.references import reference_problems
+from llmshed.gateway.daemon.references import reference_doubts, reference_problems
 
 POOL = '[[pools]]\nreplicas = [{ name = "r1", url = "simulated:" }]\n'
 DIGEST = f"sha256:{hashlib.sha256(b'key').hexdigest()}\n"
@@ -70,3 +71,18 @@ def test_each_unusable_file_is_told_with_its_setting(tmp_path: Path, settings: s
 
     assert problems
     assert any(problem.startswith(f"{setting}: ") and said in problem for problem in problems)
+
+
+def test_what_serve_would_warn_of_is_told(tmp_path: Path, repository: Path) -> None:
+    made_for = "[lanes.interactive]\nmax_input_tokens = 2048\nttft_objective_seconds = 2.0\n"
+    profile = (repository / "profiles/examples/worked-example.toml").read_text("utf-8") + made_for
+    (tmp_path / "p.toml").write_text(profile, "utf-8")
+    path = tmp_path / "llmshed.toml"
+    settings = "[lanes.interactive]\nmax_input_tokens = 3000\n"
+    path.write_text(f'{POOL}name = "p"\nprofile = "p.toml"\nladder = "source"\nlanes = ["interactive"]\n{settings}')
+
+    threshold, rung = reference_doubts(read_config(path, {}, {}).config, date(2026, 12, 1))
+
+    assert threshold.startswith("pool p: lanes.interactive.max_input_tokens is 3,000; profile ")
+    assert threshold.endswith(" was made for 2,048")
+    assert rung == "pool p: rung `stop-bulk` does nothing, since the pool serves no bulk work"
