@@ -91,6 +91,8 @@ def history_lines(told: dict[str, Any]) -> Iterator[str]:
     for entry in told["entries"]:
         change = "" if entry["before"] is None else f"  {entry['before']} -> {entry['after']}"
         words = [entry["rung"], entry["cause"] if entry["what"] == "step" else None, _for(entry["for_seconds"])]
+        if entry["before"] is not None and entry["before"] == entry["after"]:
+            words.append(f"by rule {entry['by_rule']}")  # hidden by a higher rung
         told_words = "  ".join(word for word in words if word)
         why = "" if not entry["reason"] else f"  ({entry['reason']})"
         who = "" if not entry["who"] else f"  by {entry['who']}"

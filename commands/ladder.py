@@ -157,7 +157,8 @@ def release(
     from ._ladder_told import release_lines
 
     asked = _gateway(gateway, token_file)
-    _ask(f"Give up what is held on {'the pool' if pool is None else f'pool {pool}'}?", yes=yes)
+    if any(one.get("hold") for one in asked.get("/admin/ladder")["pools"] if pool in {None, one["pool"]}):
+        _ask(f"Give up what is held on {'the pool' if pool is None else f'pool {pool}'}?", yes=yes)
     wish = {name: text for name, text in (("pool", pool), ("reason", reason)) if text is not None}
     told = asked.post("/admin/ladder/release", wish)
     if as_json:

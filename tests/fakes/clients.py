@@ -80,14 +80,17 @@ class Environment:
     def _install(self, folder: Path) -> None:
         if self.node:
             folder.mkdir()
-            _run("npm", "install", "--prefix", folder, "--no-audit", "--no-fund", "--loglevel", "error", *self.packages)
+            run_installer(
+                "npm", "install", "--prefix", folder, "--no-audit", "--no-fund", "--loglevel", "error", *self.packages
+            )
             return
-        _run(sys.executable, "-m", "venv", folder)
+        run_installer(sys.executable, "-m", "venv", folder)
         pip = (folder / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install", "--quiet")
-        _run(*pip, *self.packages)
+        run_installer(*pip, *self.packages)
 
 
-def _run(*command: str | Path) -> None:
+def run_installer(*command: str | Path) -> None:
+    """Run a step of an installation; the test is skipped with what it says where it fails."""
     done = subprocess.run(command, capture_output=True, check=False, text=True, timeout=INSTALL_SECONDS)
     if done.returncode:
         pytest.skip(f"{Path(command[0]).name} could not install: {done.stderr.strip()[-300:]}")

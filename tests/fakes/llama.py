@@ -20,7 +20,7 @@ SCRIPT = Path(__file__).parent / "llama_run.py"
 
 
 @dataclass(frozen=True, slots=True)
-class Llama:
+class RealEngine:
     """A server that runs.
 
     Args:
@@ -37,7 +37,7 @@ class Llama:
 @contextmanager
 def llama(
     folder: Path, *, slots: int = 4, context_tokens: int = 1024, width: int = 64, layers: int = 2
-) -> Iterator[Llama]:
+) -> Iterator[RealEngine]:
     """Run a server whose slots hold so many tokens each; skips the test where it cannot be installed.
 
     Args:
@@ -55,7 +55,7 @@ def llama(
         try:
             url = f"http://127.0.0.1:{port}"
             _until_ready(url, process, folder / "llama.log")
-            yield Llama(url, folder, process)
+            yield RealEngine(url, folder, process)
         finally:
             process.terminate()
             try:

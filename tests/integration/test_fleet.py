@@ -329,6 +329,8 @@ async def test_a_reload_adds_and_removes_replicas_and_leaves_the_others_alone() 
         assert h.up() == {"r2": True}
         with pytest.raises(KeyError):
             h.fleet.url("r1")
+        with pytest.raises(KeyError):
+            h.fleet.engine("elsewhere")
         assert one.asked_for("/info") == asked
         assert len(h.loaded) == 1
 

@@ -16,44 +16,14 @@ from typing import Any
 
 import pytest
 
-from fakes.house import House, house
+from fakes.house import house
+from fakes.ladder_house import asked, audited, files, settled, standing, written
 from llmshed.admission.events import PolicyChanged, RungReleased
 from llmshed.ladder.standing import Cause
 
 HOLD = {"rung": "shed-lowest", "for_seconds": 900, "reason": "incident 7"}
 SHIPPED = Path(__file__).resolve().parents[2] / "profiles" / "ladders" / "source.toml"
 LADDER = 'ladder = "source"'
-
-
-def files(folder: Path) -> str:
-    return f'[ladder]\nstate_file = "{folder}/held.json"\naudit_file = "{folder}/audit.jsonl"\n'
-
-
-async def asked(gate: House, path: str, body: object = None, status: int = 200, **more: Any) -> dict[str, Any]:
-    method = "GET" if body is None else "POST"
-    got = await gate.ask(method, f"/admin/ladder{path}", admin=True, json=body, **more)
-    assert got.status == status, got.body
-    answer: dict[str, Any] = got.json()
-    return answer
-
-
-def audited(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / "audit.jsonl").read_text("utf-8").splitlines()]
-
-
-def written(folder: Path) -> set[str]:
-    return {path.name for path in folder.iterdir()}
-
-
-async def standing(gate: House) -> dict[str, Any]:
-    (pool,) = (await asked(gate, ""))["pools"]
-    found: dict[str, Any] = pool
-    return found
-
-
-async def settled(gate: House) -> None:
-    """Wait until all that was heard is written."""
-    await gate.daemon.gateway.ladder_book.close()
 
 
 async def test_a_hold_is_told_written_and_given_up(tmp_path: Path) -> None:

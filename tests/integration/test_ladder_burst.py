@@ -137,7 +137,7 @@ async def test_a_burst_climbs_degrades_sheds_and_leaves_nothing_behind(tmp_path:
         steps = [entry for entry in burst.audited() if entry["what"] == "step"]
         top = len(RUNGS)
         climbed = [step["after"] for step in steps if step["cause"] == "climbed"]
-        assert climbed[:top] == list(range(1, top + 1))
+        assert list(dict.fromkeys(climbed)) == list(range(1, top + 1))  # a slow machine may step back on the way up
         assert all(abs(step["after"] - step["before"]) == 1 for step in steps)
         assert {step["cause"] for step in steps} == {"climbed", "descended"}
         assert (steps[-1]["after"], steps[-1]["rung"]) == (0, None)

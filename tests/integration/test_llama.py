@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 from tokenizers import Tokenizer
 
-from fakes.llama import Llama, llama
+from fakes.llama import RealEngine, llama
 from llmshed.engines.base import Activity, EngineRequest, StreamReader, UpstreamFault
 from llmshed.engines.registry import readable_engine
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Llama]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealEngine]:
     with llama(tmp_path_factory.mktemp("llama"), slots=SLOTS, context_tokens=CONTEXT_TOKENS) as running:
         yield running
 
@@ -38,7 +38,7 @@ async def streamed(session: aiohttp.ClientSession, url: str, request: EngineRequ
     return reader
 
 
-async def test_it_tells_its_slots_and_counts_as_its_tokenizer(server: Llama) -> None:
+async def test_it_tells_its_slots_and_counts_as_its_tokenizer(server: RealEngine) -> None:
     own = Tokenizer.from_file(str(server.folder / "tokenizer.json"))
     texts = ("hello", "A longer text, with numbers 1,024 and a\nnew line.", "naïve 統一 🙂", "<|im_start|>user")
     async with aiohttp.ClientSession() as session:
@@ -55,7 +55,7 @@ async def test_it_tells_its_slots_and_counts_as_its_tokenizer(server: Llama) -> 
     assert counts == [len(own.encode(text).ids) for text in texts]
 
 
-async def test_streams_run_to_their_ceiling_in_slots_and_the_rest_wait(server: Llama) -> None:
+async def test_streams_run_to_their_ceiling_in_slots_and_the_rest_wait(server: RealEngine) -> None:
     ceiling, asks = 600, SLOTS + 2
     async with aiohttp.ClientSession() as session:
         before = ENGINE.read_activity(await page(session, f"{server.url}/metrics"))
@@ -81,7 +81,7 @@ async def test_streams_run_to_their_ceiling_in_slots_and_the_rest_wait(server: L
     assert after.prompt_tokens_total - before.prompt_tokens_total == sent
 
 
-async def test_a_prompt_beyond_its_context_is_refused_before_the_stream(server: Llama) -> None:
+async def test_a_prompt_beyond_its_context_is_refused_before_the_stream(server: RealEngine) -> None:
     request = ENGINE.text_request("again " * 2 * CONTEXT_TOKENS, 5, runs_to_ceiling=False, model="tiny")
     async with aiohttp.ClientSession() as session, session.post(server.url + request.path, data=request.body) as answer:
         failure = ENGINE.read_failure(answer.status, await answer.read())

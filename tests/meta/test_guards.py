@@ -1,12 +1,14 @@
-"""The list of guards follows the code: each guard stands in its file, once, and each test that it names exists."""
+"""What is broken on purpose follows the code: each piece stands in its file, once, and the tests named exist."""
 
 import ast
 from pathlib import Path
 
 import pytest
 
-from fakes.mutations import Guard
+from fakes.mutations import Guard, Mutation
+from fakes.mutations_core import CORE_MUTATIONS
 from fakes.mutations_faults import FAULTS
+from fakes.mutations_ladder import LADDER_MUTATIONS
 from fakes.mutations_traps import TRAPS
 
 GUARDS = TRAPS + FAULTS
@@ -39,3 +41,8 @@ def test_a_guard_stands_in_its_file_once_and_its_tests_exist(repository: Path, g
 def test_nothing_is_guarded_twice() -> None:
     assert len({guard.against for guard in GUARDS}) == len(GUARDS)
     assert len({guard.mutation for guard in GUARDS}) == len(GUARDS)
+
+
+@pytest.mark.parametrize("mutation", CORE_MUTATIONS + LADDER_MUTATIONS, ids=lambda mutation: mutation.old[:60])
+def test_a_line_that_is_broken_on_purpose_stands_in_its_file_once(repository: Path, mutation: Mutation) -> None:
+    assert mutation.places(repository / "src") == 1, mutation.old

@@ -1,4 +1,4 @@
-"""`llmshed calibrate` in real time: against a simulated replica whose truth is known, and twice against llama.cpp."""
+"""`llmshed calibrate` in real time: a simulated replica whose truth is known, and real engines twice each."""
 
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,8 @@ from calibration_realtime import calibrated, plan_of, replica
 from calibration_truth import truth_of
 
 from conftest import Cli
-from fakes.llama import llama
+from fakes.llama import RealEngine, llama
+from fakes.vllm import vllm
 from llmshed.simulation.cost import StepTimes
 from llmshed.simulation.parameters import ReplicaParameters
 
@@ -36,21 +37,36 @@ def test_a_small_replica_is_measured_near_its_truth(tmp_path: Path) -> None:
     assert 0.6 * truth <= found <= 1.1 * truth
 
 
-def test_a_real_engine_gives_the_same_answer_twice(cli: Cli, tmp_path: Path) -> None:
+KV_BLOCKS, BLOCK_TOKENS = 50, 32
+
+
+def test_llama_cpp_gives_the_same_answer_twice(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     with llama(tmp_path / "model", slots=SLOTS, context_tokens=SLOT_TOKENS, width=384, layers=4) as server:
-        runs = [budget(cli, server.url, server.folder, tmp_path / f"{run}.toml") for run in ("one", "other")]
+        agree(twice(cli, server, tmp_path, kv_tokens=SLOTS * SLOT_TOKENS))
+
+
+def test_vllm_gives_the_same_answer_twice(cli: Cli, tmp_path: Path) -> None:
+    """Its KV cache holds five of the requests, and its scheduler takes four."""
+    (tmp_path / "model").mkdir()
+    with vllm(tmp_path / "model", sequences=SLOTS, context_tokens=SLOT_TOKENS, kv_blocks=KV_BLOCKS) as server:
+        agree(twice(cli, server, tmp_path, kv_tokens=KV_BLOCKS * BLOCK_TOKENS))
+
+
+def agree(runs: list[dict[str, Any]]) -> None:
     for one, other in (runs, runs[::-1]):
         assert one["gross_ceiling_low_tokens"] <= other["gross_ceiling_high_tokens"], "the intervals lie apart"
 
 
-def budget(cli: Cli, url: str, tokenizer: Path, profile: Path) -> dict[str, Any]:
-    """Calibrate once and return the budget, which the engine's own figure stands beside."""
-    options = ("--mix", REQUESTS, "--tokenizer", tokenizer, "--max-duration", "330")
-    ran = cli("calibrate", url, "--profile-out", profile, *options, "--quiet", "--json")
-    assert ran.exit_code == 0, ran.stderr
-    told = ran.json()
-    assert told["kv_tokens"] == SLOTS * SLOT_TOKENS
-    found: dict[str, Any] = told["profile"]["budget"]
-    print(f"{url}: {found}")  # noqa: T201 - read with -s
+def twice(cli: Cli, server: RealEngine, folder: Path, kv_tokens: int) -> list[dict[str, Any]]:
+    """Calibrate two times, and return the budgets, which the engine's own figure stands beside."""
+    found = []
+    for run in ("one", "other"):
+        options = ("--mix", REQUESTS, "--tokenizer", server.folder, "--max-duration", "330")
+        ran = cli("calibrate", server.url, "--profile-out", folder / f"{run}.toml", *options, "--quiet", "--json")
+        assert ran.exit_code == 0, ran.stderr
+        told = ran.json()
+        assert told["kv_tokens"] == kv_tokens
+        found.append(told["profile"]["budget"])
+        print(f"{server.url}: {found[-1]}")  # noqa: T201 - read with -s
     return found

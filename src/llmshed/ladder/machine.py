@@ -17,7 +17,7 @@ pressure is of another time by then, as before replicas were added, and a pool a
 
 
 class PoolLadder:
-    """The ladder's state for one pool; every change of the rung in force comes out of it as a `Step`.
+    """The ladder's state for one pool; every change of the rung in force, or by rule, comes out of it as a `Step`.
 
     Args:
         pool: its name.
@@ -181,16 +181,17 @@ class PoolLadder:
         held = 0 if self._hold is None else self._ladder.rung_number(self._hold.rung) or 0
         return self._ladder.rungs[: max(self._by_rule, held)]
 
-    def _settle(self, cause: Cause) -> Step | None:
+    def _settle(self, cause: Cause, *, by_itself: bool = False) -> Step | None:
+        """Put in force what is due; what the ladder does by itself is told although a hold or the rule hides it."""
         before, self._in_force = len(self._in_force), self._due_rungs()
         after = len(self._in_force)
-        return None if before == after else Step(self._pool, before, after, cause, self.standing())
+        return Step(self._pool, before, after, cause, self.standing()) if by_itself or before != after else None
 
     def _expire(self, by: float) -> Step | None:
         if self._hold is None or self._hold.until > by:
             return None
         self._hold = None
-        return self._settle(Cause.EXPIRED)
+        return self._settle(Cause.EXPIRED, by_itself=True)
 
     def _end_window(self, now: float, reading: PoolReading) -> Step | None:
         """Judge the window, make the move and begin another; windows that nobody ended are not made up for."""
@@ -198,7 +199,7 @@ class PoolLadder:
         self._damping.window_ended(self._ladder.windows, on_ground=not self._by_rule)
         cause = self._follow(TABLE[place(self._by_rule, len(self._ladder.rungs)), self._shown(self._last)].move)
         self._begin(now)
-        return self._settle(cause)
+        return None if cause is None else self._settle(cause, by_itself=True)
 
     def _summary(self, now: float, reading: PoolReading) -> WindowSummary:
         window = self._window
@@ -237,8 +238,8 @@ class PoolLadder:
             return True
         return window.offered_tokens_per_second <= window.service_tokens_per_second
 
-    def _follow(self, move: Move) -> Cause:
-        """Make a move; returns what a change of the rung in force is called that comes of it."""
+    def _follow(self, move: Move) -> Cause | None:
+        """Make a move; returns what the step by rule that it makes is called, None where it makes none."""
         above, calm = self._above, self._calm
         self._above = self._calm = 0
         match move:
@@ -249,9 +250,11 @@ class PoolLadder:
             case Move.CLIMB:
                 self._damping.climbed(self._ladder.windows)
                 self._by_rule += 1
+                return Cause.CLIMBED
             case Move.BACK:
                 self._damping.went_back()
                 self._by_rule -= 1
+                return Cause.DESCENDED
             case Move.FORGET:
                 pass
-        return Cause.DESCENDED if move is Move.BACK else Cause.CLIMBED
+        return None

@@ -7,7 +7,7 @@ from llmshed.ladder.model import Rung
 
 
 class Cause(StrEnum):
-    """Why the rung in force changed; the value is a metric's label."""
+    """Why the rung in force, or the one by rule, changed; the value is a metric's label."""
 
     CLIMBED = "climbed"
     """The rung's entry was met for as many windows as it asks for."""
@@ -96,7 +96,15 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A change of the rung in force on a pool: `before` and `after` are numbers, 0 for none."""
+    """A change of the rung in force on a pool, or of the one by rule beneath a held one.
+
+    Args:
+        pool: its name.
+        before: number of the rung in force before, 0 for none.
+        after: the same after it; equal where a higher rung hides what changed.
+        cause: why.
+        standing: where the pool stands after it.
+    """
 
     pool: str
     before: int

@@ -44,20 +44,20 @@ class TestHolding:
     def test_it_outlives_the_way_back_and_ends_where_the_rule_stands(self) -> None:
         pool, now = on_rung(1)
         pool.hold(held("shed-lowest", 1000.0), now)
-        for minute in range(4, 17):
-            assert window(pool, 60.0 * minute) == []
-        assert pool.standing().by_rule == 0  # five calm windows were enough
+        steps = [told(step) for minute in range(4, 17) for step in window(pool, 60.0 * minute)]
+        assert steps == [(2, 2, Cause.DESCENDED)]  # five calm windows were enough
+        assert pool.standing().by_rule == 0
         assert len(pool.in_force) == 2
         assert pool.next_wakeup() == 1000.0
         assert [told(step) for step in window(pool, 1000.0)] == [(2, 0, Cause.EXPIRED)]
 
-    def test_the_rule_climbs_below_a_hold_without_a_step(self) -> None:
+    def test_what_the_rule_does_below_a_hold_is_told_and_changes_nothing(self) -> None:
         pool, now = on_rung(0)
         pool.hold(held("stop-bulk", 250.0), now)
-        for minute in (1, 2, 3):
-            assert window(pool, 60.0 * minute, OVER) == []
+        steps = [told(step) for minute in (1, 2, 3) for step in window(pool, 60.0 * minute, OVER)]
+        assert steps == [(1, 1, Cause.CLIMBED)]
         assert window(pool, 250.0 - 1e-9) == []
-        assert pool.advance(250.0, reading) == []  # ended by the clock, on the rung where the rule stands too
+        assert [told(step) for step in pool.advance(250.0, reading)] == [(1, 1, Cause.EXPIRED)]
         assert (pool.standing().hold, pool.standing().by_rule) == (None, 1)
 
     def test_another_hold_replaces_it(self) -> None:

@@ -34,7 +34,8 @@ class AuditEntry:
         config_version: configuration in force.
         rung: name of the rung that is held, released, or in force after a step; None for the ground.
         before: number of the rung in force before; None where it did not matter.
-        after: the same after it.
+        after: the same after it; equal where a held rung hides a step of the rule, or the rule an end of a hold.
+        by_rule: number of the rung by rule alone, after a step.
         cause: why a step was made; None for what is none.
         reason: why, in a person's words.
         for_seconds: time that a rung was to be held for.
@@ -49,6 +50,7 @@ class AuditEntry:
     rung: str | None = None
     before: int | None = None
     after: int | None = None
+    by_rule: int | None = None
     cause: str | None = None
     reason: str | None = None
     for_seconds: float | None = None
@@ -67,6 +69,7 @@ class AuditEntry:
             "rung": self.rung,
             "before": self.before,
             "after": self.after,
+            "by_rule": self.by_rule,
             "cause": self.cause,
             "reason": self.reason,
             "for_seconds": self.for_seconds,

@@ -109,7 +109,7 @@ class LadderBook:
         """Take note of a step, which the core has made; its line is written soon."""
         standing = step.standing
         rung = standing.in_force[-1].name if standing.in_force else None
-        numbers = {"before": step.before, "after": step.after, "cause": step.cause.value}
+        numbers = {"before": step.before, "after": step.after, "by_rule": standing.by_rule, "cause": step.cause.value}
         _log.warning("ladder_step", extra={"pool": step.pool, "ladder": standing.ladder, "rung": rung, **numbers})
         self._note(self._entry("step", step.pool, label=standing.ladder, rung=rung, **numbers))
         if step.cause in {Cause.EXPIRED, Cause.RELOADED} and step.pool in self._held:

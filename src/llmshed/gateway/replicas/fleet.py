@@ -157,7 +157,9 @@ class Fleet:
         """
         if (serving := self._first(pool)) is not None:
             return serving.engine
-        settings = next(member.plan.settings for member in self._members.values() if member.pool == pool)
+        settings = next((member.plan.settings for member in self._members.values() if member.pool == pool), None)
+        if settings is None:
+            raise KeyError(pool)
         return registry.engine(settings.engine, settings.engine_version, allow_truncate=settings.allow_truncate)
 
     def counter(self, pool: str) -> PromptCounter:

@@ -75,6 +75,17 @@ def test_who_left_the_queue_counts_if_it_was_interactive() -> None:
     assert window.signal_seconds == pytest.approx(0.5, rel=0.01)
 
 
+def test_what_is_let_in_under_pressure_is_the_rate_of_service() -> None:
+    one = laddering(objective=1.0)
+    one.decided(verdict(wait=4.0, reason=Reason.QUEUE_FULL))
+    one.let_in(600)
+    one.let_in(300)
+    one.advance(60.0, lambda: NOTHING)
+    window = one.standing.window
+    assert window is not None
+    assert window.service_tokens_per_second == 15.0
+
+
 def granted(one: Laddering) -> int | None:
     """Return the ceiling that is granted to anybody; None where none is lowered."""
     found = None if one.measures is None else one.measures.cap(PriorityClass.LOW, "acme")

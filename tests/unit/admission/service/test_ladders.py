@@ -7,7 +7,7 @@ import pytest
 from fakes.door import arrive, policy, queueing_lanes, spec
 from fakes.rungs import STOP_BULK, ladder_of, policy_on, pool_on
 from llmshed.admission.controller import AdmissionController
-from llmshed.admission.events import ReplicaDown, ReplicaRead, ReplicaUp
+from llmshed.admission.events import ReplicaDown, ReplicaRead, ReplicaRemoved, ReplicaUp
 from llmshed.admission.service.ladders import Ladders, objective_seconds, reading_of
 from llmshed.admission.service.pool import Pool
 from llmshed.ladder.standing import Cause, Hold
@@ -70,3 +70,17 @@ def test_a_reading_tells_who_waits_and_what_replicas_that_are_up_told() -> None:
     assert (seen.kv_used_ratio, seen.preemptions_over_budget, seen.replicas_lost) == (0.7, None, 1)
     controller.handle(ReplicaUp(spec("r2", gross_ceiling_tokens=400)), 5.0)
     assert reading_of(pool, 5.0)[2:] == (0.7, None, 0)
+
+
+def test_a_replica_that_is_taken_away_is_not_lost() -> None:
+    """One that was removed stays only for the request that it still serves."""
+    controller = AdmissionController(policy_on(pool_on(LADDER)))
+    controller.handle(ReplicaUp(spec("r1")), 0.0)
+    arrive(controller, 1, 3_000, 400)
+    controller.handle(ReplicaUp(spec("r2")), 1.0)
+    controller.handle(ReplicaRemoved("r1"), 2.0)
+    (pool,) = controller._pools.values()
+    assert [replica.spec.name for replica in pool] == ["r1", "r2"]
+    assert reading_of(pool, 3.0).replicas_lost == 0
+    controller.handle(ReplicaDown("r2"), 4.0)
+    assert reading_of(pool, 5.0).replicas_lost == 1
