@@ -96,7 +96,7 @@ def history_lines(told: dict[str, Any]) -> Iterator[str]:
         told_words = "  ".join(word for word in words if word)
         why = "" if not entry["reason"] else f"  ({entry['reason']})"
         who = "" if not entry["who"] else f"  by {entry['who']}"
-        yield f"{entry['time']}  {entry['pool']}  {entry['what']}{change}  {told_words}{who}{why}".rstrip()
+        yield f"{entry['time']}  {entry['pool'] or 'all'}  {entry['what']}{change}  {told_words}{who}{why}".rstrip()
 
 
 def _for(seconds: float | None) -> str | None:

@@ -323,7 +323,7 @@ async def test_a_held_rung_that_a_reload_takes_away_does_not_come_back(tmp_path:
             assert (pool["ladder"], pool["hold"], pool["rung"]) == ("source@1", None, 0)
         await settled(gate)
         assert json.loads((tmp_path / "held.json").read_bytes())["holds"] == []
-        assert [line["cause"] for line in audited(tmp_path)][-1] == Cause.RELOADED
+        assert [line["cause"] for line in audited(tmp_path) if line["what"] == "step"][-1] == Cause.RELOADED
 
 
 async def test_a_ladder_with_mistakes_leaves_the_old_one_in_force(tmp_path: Path) -> None:
@@ -366,3 +366,17 @@ async def test_acts_and_reloads_at_once_leave_file_and_core_agreed(tmp_path: Pat
             held = json.loads(state.read_bytes())["holds"] if "held.json" in written(tmp_path) else []
             assert [one["rung"] for one in held] == ([] if hold is None else [hold["rung"]])
         assert len(audited(tmp_path)) > 15
+
+
+async def test_reloads_are_in_the_audit_with_who_asked_and_no_key(tmp_path: Path) -> None:
+    async with house(files(tmp_path), pool=LADDER) as gate:
+        gate.toml += "[lanes.interactive]\ndefault_output_tokens = 7\n"
+        taken = (await gate.ask("POST", "/admin/reload", admin=True)).json()
+        gate.toml = "this is no toml"
+        assert (await gate.ask("POST", "/admin/reload", admin=True)).status == 400
+        await settled(gate)
+        one, other = (line for line in audited(tmp_path) if line["what"].startswith("reload"))
+        assert (one["what"], one["config_version"], one["pool"]) == ("reload", taken["config_version"], None)
+        assert (other["what"], other["config_version"]) == ("reload_refused", taken["config_version"])
+        assert one["who"] == other["who"] != "signal"
+        assert (await asked(gate, "/history"))["entries"][0] == other

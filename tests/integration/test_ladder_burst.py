@@ -36,7 +36,9 @@ window_seconds = 0.5
 sample_minimum = 5
 objective_seconds = 0.2
 descend_needs_room = false
+most_exit_windows = 40
 """
+WINDOW_SECONDS, MOST_EXIT_WINDOWS = 0.5, 40  # as above
 LOW = 'scope = { classes = ["low"] }'
 RUNGS = (
     'name = "stop-bulk"\naction = "stop_bulk"',
@@ -87,16 +89,27 @@ class Burst:
     def rung(self) -> int:
         return len(self.house.daemon.gateway.driver.rungs_in_force("main"))
 
-    async def until_on_top(self) -> None:
-        """Let requests come at a steady pace, however slow the machine, until the last rung is in force for a while."""
+    async def until_on_top(self, seconds: int) -> None:
+        """Let requests come at a steady pace, however slow the machine, until the last rung is in force for a while.
+
+        Args:
+            seconds: how long the burst lasts at least, at the pace that it is meant to have.
+        """
         draw, stays = random.Random(7), 0  # noqa: S311 - a made-up crowd
         async with asyncio.TaskGroup() as crowd:
             for number in itertools.count():
                 crowd.create_task(self.come(number, draw))
                 await asyncio.sleep(1 / PER_SECOND)
                 stays += self.rung == len(RUNGS)
-                if stays >= PER_SECOND // 2 or number > 40 * PER_SECOND:
+                long_enough = number >= seconds * PER_SECOND and stays >= PER_SECOND // 2
+                if long_enough or number > (seconds + 40) * PER_SECOND:
                     return
+
+    async def until_on_the_ground(self) -> None:
+        """Wait for twice as long as all steps back take after early re-entries: a busy machine ends windows late."""
+        async with asyncio.timeout(2 * MOST_EXIT_WINDOWS * WINDOW_SECONDS * len(RUNGS)):
+            while self.rung:  # noqa: ASYNC110 - what is waited for is a clock
+                await asyncio.sleep(WINDOW_SECONDS / 4)
 
     def audited(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in (self.folder / "audit.jsonl").read_text("utf-8").splitlines()]
@@ -127,11 +140,13 @@ async def burst_house(folder: Path) -> AsyncIterator[Burst]:
         await small.stop()
 
 
-@pytest.mark.slow
-async def test_a_burst_climbs_degrades_sheds_and_leaves_nothing_behind(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "seconds", [pytest.param(0, marks=pytest.mark.slow), pytest.param(300, marks=pytest.mark.soak)]
+)
+async def test_a_burst_climbs_degrades_sheds_and_leaves_nothing_behind(tmp_path: Path, seconds: int) -> None:
     async with burst_house(tmp_path) as burst:
-        await burst.until_on_top()
-        await until(lambda: burst.rung == 0)
+        await burst.until_on_top(seconds)
+        await burst.until_on_the_ground()
         await until(lambda: len(burst.house.decisions) == len(burst.answers))
         await burst.house.daemon.gateway.ladder_book.close()
         steps = [entry for entry in burst.audited() if entry["what"] == "step"]

@@ -1,5 +1,6 @@
 """The admin listener's routes: what an operator asks of a running gateway. None of them is on the data listener."""
 
+import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
 from http import HTTPStatus
@@ -14,6 +15,7 @@ from llmshed.gateway.admin.ledgers import pools_report, replicas_report
 from llmshed.gateway.daemon.app import Gateway
 from llmshed.gateway.daemon.reload import ReloadResult
 from llmshed.gateway.door.answers import json_answer
+from llmshed.gateway.door.auth import presented_key
 from llmshed.gateway.door.body import parse_body
 from llmshed.gateway.door.intake import read_body
 from llmshed.observability.decisions import MAX_LISTED
@@ -36,11 +38,11 @@ class Administration:
 
     Args:
         gateway: the gateway.
-        reload: reads its configuration again and takes it if it is valid.
+        reload: reads its configuration again, as somebody asked, and takes it if it is valid.
     """
 
     gateway: Gateway
-    reload: Callable[[], Awaitable[ReloadResult]]
+    reload: Callable[[str], Awaitable[ReloadResult]]
 
 
 async def metrics(house: Administration, request: web.BaseRequest) -> web.Response:
@@ -136,8 +138,7 @@ async def decision(house: Administration, request: web.BaseRequest) -> web.Respo
 
 async def reload(house: Administration, request: web.BaseRequest) -> web.Response:
     """Read the configuration again, and say what came of it: 200 when it is in force, 400 when the old one is kept."""
-    del request
-    result = await house.reload()
+    result = await house.reload(who_asks(house, request))
     status = HTTPStatus.OK if result.in_force else HTTPStatus.BAD_REQUEST
     return json_answer({"schema": RELOAD_SCHEMA, **asdict(result)}, status=status)
 
@@ -146,3 +147,10 @@ async def classify(house: Administration, request: web.BaseRequest) -> web.Respo
     """Say what would become of a request now; nothing is charged and nothing is sent."""
     body = parse_body(await read_body(request, house.gateway.snapshot.config.server, house.gateway.clock.now))
     return json_answer({"schema": CLASSIFY_SCHEMA, **await classified(house.gateway, body)})
+
+
+def who_asks(house: Administration, request: web.BaseRequest) -> str:
+    """Return where an act comes from: the address, and by which token, of which only a short digest is told."""
+    place = request.remote or "local socket"
+    key = presented_key(request.headers) if house.gateway.snapshot.admin.asks_for_token else None
+    return place if key is None else f"{place} token {hashlib.sha256(key.encode()).hexdigest()[:8]}"

@@ -1,6 +1,5 @@
 """`/admin/ladder`: where the pools stand on their ladders, what happened, and the rungs that a person holds."""
 
-import hashlib
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
@@ -10,11 +9,10 @@ from aiohttp import web
 from llmshed.admission.policy import PoolPolicy
 from llmshed.admission.reasons import Reason
 from llmshed.engines.base import BodyError
-from llmshed.gateway.admin.handlers import Administration, number_asked
+from llmshed.gateway.admin.handlers import Administration, number_asked, who_asks
 from llmshed.gateway.admin.standings import hold_report, rehearsal_report, status_report
 from llmshed.gateway.daemon.app import Gateway
 from llmshed.gateway.door.answers import json_answer
-from llmshed.gateway.door.auth import presented_key
 from llmshed.gateway.door.body import parse_body
 from llmshed.gateway.door.intake import read_body
 from llmshed.gateway.ladders.book import MOST_REMEMBERED, UnwrittenError
@@ -79,7 +77,7 @@ async def trigger(house: Administration, request: web.BaseRequest) -> web.Respon
         told["rehearsal"] = rehearsal_report(rehearse(past, pool.name, ladder, rung), seconds)
         return json_answer(told)
     try:
-        await gateway.ladder_book.hold(pool.name, rung, seconds, reason, _who(house, request))
+        await gateway.ladder_book.hold(pool.name, rung, seconds, reason, who_asks(house, request))
     except UnwrittenError as error:
         return _unwritten(TRIGGER_SCHEMA, error)
     now = _standing(gateway, pool.name)
@@ -95,7 +93,7 @@ async def release(house: Administration, request: web.BaseRequest) -> web.Respon
     released = hold_report(before.hold, gateway.clock.now())
     if released is not None:
         try:
-            await gateway.ladder_book.release(pool.name, reason, _who(house, request))
+            await gateway.ladder_book.release(pool.name, reason, who_asks(house, request))
         except UnwrittenError as error:
             return _unwritten(RELEASE_SCHEMA, error)
     now = _standing(gateway, pool.name)
@@ -195,13 +193,6 @@ def _warnings(gateway: Gateway) -> list[str]:
     if gateway.snapshot.config.admission.mode == "observe":
         told.append("the gateway observes: no request is changed or refused by what is held")
     return told
-
-
-def _who(house: Administration, request: web.BaseRequest) -> str:
-    """Return where an act comes from: the address, and by which token, of which only a short digest is told."""
-    place = request.remote or "local socket"
-    key = presented_key(request.headers) if house.gateway.snapshot.admin.asks_for_token else None
-    return place if key is None else f"{place} token {hashlib.sha256(key.encode()).hexdigest()[:8]}"
 
 
 def _unwritten(schema: str, error: UnwrittenError) -> web.Response:

@@ -65,14 +65,15 @@ class Daemon:
         )
         self.life = Lifecycle(self.gateway, surroundings.notifier, self.reload, self._dump_state)
 
-    async def reload(self) -> ReloadResult:
-        """Take the configuration anew, and tell systemd of it; a gateway that drains keeps the one that it has."""
+    async def reload(self, who: str = "signal") -> ReloadResult:
+        """Take the configuration anew, as `who` asked, and tell systemd of it; one that drains keeps what it has."""
         if self.gateway.draining:
             version = self.gateway.snapshot.version
             return ReloadResult(in_force=False, config_version=version, problems=("the gateway shuts down",))
         notifier = self._surroundings.notifier
         notifier.reloading(self.gateway.clock.now())
         result = await self._reloader.reload()
+        self.gateway.ladder_book.reloaded(who, in_force=result.in_force)
         notifier.ready(self._status())
         return result
 

@@ -1,4 +1,4 @@
-"""The audit of ladders: one JSON object a line for each act of a person and each step, appended and never changed.
+"""The audit: one JSON object a line for each act of a person and each step of a ladder, appended and never changed.
 
 The file is opened for each append, so that it may be moved away at any time. A line is there whole or not at all: what
 a full disk cut off is taken back, and what the machine's fall cut off is ended before the next line. Texts of people
@@ -23,14 +23,14 @@ _TAIL_BYTES: Final = 524_288
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One thing that happened to a pool's ladder.
+    """One thing that happened to a pool's ladder, or to the configuration.
 
     Args:
         time_seconds: wall clock, seconds since the epoch.
         what: `trigger`, `release`, `restored` (a hold that outlived the process), `failed` (an act that was written
-            down and could not be done), or `step`.
-        pool: the pool.
-        ladder: label of its ladder.
+            down and could not be done), `step`, or `reload` and `reload_refused` of a configuration and its keys.
+        pool: the pool; None where it is about all.
+        ladder: label of its ladder, likewise.
         config_version: configuration in force.
         rung: name of the rung that is held, released, or in force after a step; None for the ground.
         before: number of the rung in force before; None where it did not matter.
@@ -44,8 +44,8 @@ class AuditEntry:
 
     time_seconds: float
     what: str
-    pool: str
-    ladder: str
+    pool: str | None
+    ladder: str | None
     config_version: str
     rung: str | None = None
     before: int | None = None

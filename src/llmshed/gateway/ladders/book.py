@@ -131,6 +131,11 @@ class LadderBook:
         """
         await self._whole(self._release(pool, reason, who))
 
+    def reloaded(self, who: str, *, in_force: bool) -> None:
+        """Take note that a configuration was put in force, or refused; what is in its files is not told."""
+        what = "reload" if in_force else "reload_refused"
+        self._note(AuditEntry(self._clock.wall(), what, None, None, self._version(), who=who))
+
     async def close(self) -> None:
         """End the acts that are under way, and write what is not written yet."""
         await self._tasks.finish()
@@ -265,7 +270,7 @@ class LadderBook:
         return AuditEntry(self._clock.wall(), what, pool, known, self._version(), **other)
 
     def _failed(self, entry: AuditEntry) -> AuditEntry:
-        return self._entry("failed", entry.pool, rung=entry.rung, reason=entry.what, who=entry.who)
+        return self._entry("failed", entry.pool or "", rung=entry.rung, reason=entry.what, who=entry.who)
 
     def _unwritten(self, which: str, path: Path, error: OSError) -> UnwrittenError:
         sentence = _sentence(which, path, error)
