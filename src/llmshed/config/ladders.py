@@ -24,5 +24,5 @@ class LadderSettings(Settings):
     state_file: FilePath | None = None
     """File in which held rungs outlive the process; only its owner may write it. Unset: they end with the process."""
     audit_file: FilePath | None = None
-    """File to which every hold, release and step of a ladder is appended, one JSON object a line. Unset: they are kept
-    in memory."""
+    """File to which every hold, release, step of a ladder and reload is appended, one JSON object a line. Unset: they
+    are kept in memory."""
