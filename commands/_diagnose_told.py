@@ -41,6 +41,11 @@ _HEADLINE = {
 }
 
 
+def headline(told: Diagnosis) -> str:
+    """Return the finding in one sentence."""
+    return _HEADLINE[told.finding]
+
+
 def exit_code(told: Diagnosis, fail_on: "FailOn") -> int:
     """Return the exit code; what could not be told is one wherever any finding is."""
     code = CODES[told.finding]

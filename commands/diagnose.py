@@ -1,6 +1,8 @@
 """`llmshed diagnose`: the cause of an overload, in the order in which it occurs."""
 
+import time
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -90,17 +92,25 @@ def diagnose(
         FailOn, typer.Option("--fail-on", help="From which finding on the exit code is not 0.")
     ] = FailOn.WARNING,
     output: Annotated[Format, typer.Option("--format", help="What is printed.")] = Format.TABLE,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", show_default=False, help="Write a page that stands alone, too."),
+    ] = None,
+    watch: Annotated[
+        str | None,
+        typer.Option("--watch", metavar="SPAN", show_default=False, help="Look again each SPAN until interrupted."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Find the cause of an overload from what a Prometheus kept, and name one thing to change.
 
-    Exit code: 0 healthy, 1 warning, 2 overload, 3 not enough data.
+    Exit code: 0 healthy, 1 warning, 2 overload, 3 not enough data; 130 where --watch was interrupted.
 
     Example: llmshed diagnose --prometheus http://prometheus:9090 --since 30m
     """
     from llmshed.clock import SystemClock
 
-    from . import _diagnose_read, _diagnose_told
+    from . import _diagnose_page, _diagnose_read, _diagnose_told, _page_file
 
     window_seconds = read_span("--since", since, 60, 30 * 86_400)
     before_seconds = window_seconds if baseline is None else read_span("--baseline", baseline, 60, 30 * 86_400)
@@ -117,8 +127,17 @@ def diagnose(
     if explain is not None:
         _diagnose_told.print_queries(explain, asking)
         return
-    told = _diagnose_read.diagnosed(asking, SystemClock(), seed)
-    _diagnose_told.print_diagnosis(told, asking, Format.JSON if as_json else output)
+    if html is not None:
+        _page_file.check_page_file(html, (bearer_file, basic_file, ca_file, cert_file))
+    pause_seconds = None if watch is None else read_span("--watch", watch, 1, 3600)
+    while True:
+        told = _diagnose_read.diagnosed(asking, SystemClock(), seed)
+        _diagnose_told.print_diagnosis(told, asking, Format.JSON if as_json else output)
+        if html is not None:
+            _page_file.write_page(html, partial(_diagnose_page.page, told, asking))
+        if pause_seconds is None:
+            break
+        time.sleep(pause_seconds)
     code = _diagnose_told.exit_code(told, fail_on)
     if code:
         raise typer.Exit(code)

@@ -132,10 +132,10 @@ def whatif(
     from llmshed.workload.ceilings import CeilingRule
     from llmshed.workload.clients import ClientModel
 
+    from ._page_file import check_page_file, write_page
     from ._whatif_facts import result_of
     from ._whatif_hindcast import hindcast_of
     from ._whatif_pace import pace_of
-    from ._whatif_page_file import check_page_file, write_page
     from ._whatif_progress import performed
     from ._whatif_runs import Study, differences
     from ._whatif_stages import GatewayTimes, named_replicas, read_stages
@@ -158,7 +158,10 @@ def whatif(
         result = result_of(study, replicas, runs, differences(study, runs), hindcast)
         told = as_object(study, replicas, result) if as_json else {}
     if html is not None:
-        write_page(html, result)
+        from llmshed import __version__
+        from llmshed.rendering.whatif_page import whatif_page
+
+        write_page(html, lambda drawn: whatif_page(result, __version__, drawn=drawn))
     if as_json:
         from llmshed.whatif.report import SCHEMA
 

@@ -2,6 +2,10 @@
 
 import csv
 import gzip
+import re
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +16,7 @@ from fakes.incident_lines import exposition, hour
 from fakes.prometheus import fill, free_port, needs_prometheus, running
 from llmshed.clock import SystemClock
 
+LLMSHED = (sys.executable, "-m", "llmshed.commands")
 SPANS = ("--since", "30m", "--baseline", "25m", "--step", "15s")
 
 
@@ -51,6 +56,36 @@ def test_a_lost_replica_is_the_cause(cli: Any, prometheus: str) -> None:
     assert up["departed"].endswith("Z")
     assert 'site="lost"' in up["query"]
     assert found["change"]["watch"][0] == "replicas_up"
+
+
+@needs_prometheus
+@pytest.mark.slow
+def test_the_page_stands_alone_and_says_what_the_terminal_says(cli: Any, prometheus: str, tmp_path: Path) -> None:
+    page = tmp_path / "incident.html"
+    ran = cli("diagnose", "-p", prometheus, *SPANS, "--match", 'site="lost"', "--html", str(page))
+    assert ran.exit_code == 2, ran.stderr
+    text = page.read_text("utf-8")
+    assert "Cause: replica loss" in text
+    assert "Change one thing" in text
+    assert text.count("<svg") > 5
+    assert not re.search(r"(?:src|href)=[\"'](?!#)", text)
+    wrong = cli("diagnose", "-p", prometheus, *SPANS, "--html", str(tmp_path / "none" / "page.html"))
+    assert wrong.exit_code != 0
+    assert f"there is no directory {tmp_path / 'none'}" in wrong.stderr
+
+
+@needs_prometheus
+@pytest.mark.slow
+def test_watching_looks_again_until_it_is_interrupted(prometheus: str) -> None:
+    options = ("diagnose", "-p", prometheus, *SPANS, "--match", 'site="lost"', "--format", "nagios", "--watch", "1s")
+    with subprocess.Popen([*LLMSHED, *options], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        first, second = process.stdout.readline(), process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+    assert first == second
+    assert first.startswith("LLMSHED CRITICAL")
+    assert process.returncode == 130
 
 
 @needs_prometheus

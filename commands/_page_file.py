@@ -1,4 +1,4 @@
-"""The page of `llmshed whatif`: a file that is there whole or not at all."""
+"""The page of a command: a file that is there whole or not at all."""
 
 import logging
 import os
@@ -6,16 +6,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from llmshed import __version__
 from llmshed.errors import OutputError
 
 from ._output import print_note
 from ._whole_file import place_of, put_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
-    from llmshed.rendering.whatif_page import WhatifResult
+    from llmshed.rendering.page import Page
 
 
 def check_page_file(path: Path, inputs: "Iterable[str | Path | None]") -> None:
@@ -38,21 +37,24 @@ def check_page_file(path: Path, inputs: "Iterable[str | Path | None]") -> None:
         raise OutputError(f"--html {path}: nothing can be written in the directory {folder}")
 
 
-def write_page(path: Path, result: "WhatifResult") -> None:
-    """Write the page beside its place, then put it there; without matplotlib it has no drawings, and that is told.
+def write_page(path: Path, page_of: "Callable[[bool], Page]") -> None:
+    """Write a page beside its place, then put it there; without matplotlib it has no drawings, and that is told.
+
+    Args:
+        path: the file.
+        page_of: returns the page, with its drawings or without.
 
     Raises:
         OutputError: writing failed; what was in the file before is still there.
     """
     from llmshed.rendering.page import render_page
-    from llmshed.rendering.whatif_page import whatif_page
 
     drawn = find_spec("matplotlib") is not None
     # At its first drawing it tells of its font cache, and where no home is writable, of that.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     if not drawn:
         print_note("the page has no drawings, which need matplotlib: pip install 'llmshed[plots]'")
-    text = render_page(whatif_page(result, __version__, drawn=drawn))
+    text = render_page(page_of(drawn))
     place = place_of("--html", path)
     if not place.exists() or place.is_file():
         put_whole("--html", path, text)
