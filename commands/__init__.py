@@ -19,6 +19,7 @@ from . import (
     man,
     profile,
     replay,
+    review,
     rules,
     serve,
     simulate,
@@ -50,6 +51,7 @@ app.add_typer(config.app, name="config", short_help="Check and show settings, dr
 app.add_typer(profile.app, name="profile", short_help="Show, check, find, verify profiles.")
 app.add_typer(ladder.app, name="ladder", short_help="Drill the degradation ladder.")
 app.command("diagnose", short_help="Find the cause of an overload.")(diagnose.diagnose)
+app.command("review", short_help="Tell how days went; ask for GPUs.")(review.review)
 app.command("rules", short_help="Print rules and alerts for Prometheus.")(rules.rules)
 app.command("dashboard", short_help="Print a dashboard for Grafana.")(dashboard.dashboard)
 app.command("man", short_help="Show a manual page.")(man.man)

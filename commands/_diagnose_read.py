@@ -100,7 +100,7 @@ def read_facts(asking: Asking, clock: Clock) -> Facts:
         signal.name: partial(server.over, asking.query(signal), start, until, asking.step_seconds) for signal in SIGNALS
     }
     answers = ask_all(questions, asking.timeout_seconds, clock)
-    _raise_if_nothing(answers)
+    raise_if_nothing(answers)
     tracks: dict[str, Track] = {}
     unread: dict[str, str] = {}
     for name, answer in answers.items():
@@ -115,7 +115,7 @@ def read_facts(asking: Asking, clock: Clock) -> Facts:
     return Facts(tracks, since, until, unread)
 
 
-def _raise_if_nothing(answers: dict[str, Answer]) -> None:
+def raise_if_nothing(answers: dict[str, Answer]) -> None:
     """Raise what stands in the way of every question; what only some meet is told at those."""
     troubles = [answer for answer in answers.values() if isinstance(answer, PrometheusError)]
     if len(troubles) == len(answers):

@@ -10,6 +10,17 @@ import typer
 
 from ._address import read_address
 from ._options import JsonOption
+from ._prometheus_options import (
+    DEFAULT_PROMETHEUS,
+    AuthorityOption,
+    BasicOption,
+    BearerOption,
+    CertificateOption,
+    InsecureOption,
+    MatchOption,
+    PrometheusOption,
+    TimeoutOption,
+)
 from ._spans import read_span
 
 
@@ -30,9 +41,7 @@ class FailOn(StrEnum):
 
 
 def diagnose(
-    prometheus: Annotated[
-        str, typer.Option("--prometheus", "-p", metavar="URL", help="Prometheus, Thanos or Mimir, with its path.")
-    ] = "http://127.0.0.1:9090",
+    prometheus: PrometheusOption = DEFAULT_PROMETHEUS,
     *,
     since: Annotated[
         str, typer.Option("--since", metavar="SPAN", help="How far back to look, as in 15m or 1h.")
@@ -55,29 +64,13 @@ def diagnose(
             help="Time between two values; default: a 240th, 15s at least.",
         ),
     ] = None,
-    match: Annotated[
-        str,
-        typer.Option(
-            "--match", metavar="MATCHERS", show_default=False, help="Which gateways, as in 'job=\"llmshed\"'."
-        ),
-    ] = "",
-    bearer_file: Annotated[
-        Path | None, typer.Option("--bearer-file", metavar="FILE", show_default=False, help="File with a bearer token.")
-    ] = None,
-    basic_file: Annotated[
-        Path | None, typer.Option("--basic-file", metavar="FILE", show_default=False, help="File with USER:PASSWORD.")
-    ] = None,
-    ca_file: Annotated[
-        Path | None, typer.Option("--ca-file", metavar="FILE", show_default=False, help="Certificates to trust.")
-    ] = None,
-    cert_file: Annotated[
-        Path | None,
-        typer.Option("--cert-file", metavar="FILE", show_default=False, help="Own certificate with its key."),
-    ] = None,
-    insecure: Annotated[bool, typer.Option("--insecure", help="Trust any certificate.")] = False,
-    timeout_seconds: Annotated[
-        float, typer.Option("--timeout", metavar="SECONDS", min=0.1, max=300, help="Within which all is asked.")
-    ] = 9.0,
+    match: MatchOption = "",
+    bearer_file: BearerOption = None,
+    basic_file: BasicOption = None,
+    ca_file: AuthorityOption = None,
+    cert_file: CertificateOption = None,
+    insecure: InsecureOption = False,
+    timeout_seconds: TimeoutOption = 9.0,
     seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Of the bootstrap's draws.")] = 0,
     explain: Annotated[
         str | None,

@@ -30,6 +30,7 @@ FLOORS = {
     "whatif": 1,
     "workload": 1,
     "diagnosis": 1,
+    "review": 1,
     "calibration": 1,
     "ladder": 1,
     "monitoring": 1,
