@@ -26,7 +26,7 @@ GRACE_SECONDS = 0.001
 """Real time in which bytes that are under way may still arrive, before it leaps."""
 
 FAR_LEAP_SECONDS = 0.5
-FAR_GRACE_SECONDS = 0.05
+FAR_GRACE_SECONDS = 0.01
 """A leap this far may pass a timeout: on a busy machine even loopback's bytes are under way for more than a moment."""
 
 
